@@ -1,0 +1,395 @@
+package http
+
+import "unsafe"
+
+// Header is one header field. Name is lower-case; for a field with an ID it is the canonical constant. Name and Value are views
+// into the stream's Arena, or constants: they are valid until the stream is destroyed.
+type Header struct {
+	Name  string
+	Value string
+	ID    ID
+}
+
+// Set is a set of IDs.
+type Set [2]uint64
+
+// MakeSet returns the set of ids.
+func MakeSet(ids ...ID) (s Set) {
+	for _, id := range ids {
+		s[id>>6] |= 1 << (id & 63)
+	}
+	return s
+}
+
+// Has tells whether id is in s.
+func (s *Set) Has(id ID) bool { return s[id>>6]&(1<<(id&63)) != 0 }
+
+// HeaderMap is an ordered list of header fields; order is kept as received and names may repeat. Get finds fields with an ID
+// by a bit test and a short scan. owner: the stream's worker. The zero value needs Init.
+type HeaderMap struct {
+	list  []Header
+	have  Set
+	arena *Arena
+	size  int
+}
+
+// Init empties m and sets the arena that copies go to.
+func (m *HeaderMap) Init(a *Arena) {
+	clear(m.list)
+	m.list, m.have, m.arena, m.size = m.list[:0], Set{}, a, 0
+}
+
+// Release forgets all fields and the arena, and keeps the list's memory unless it has grown large.
+func (m *HeaderMap) Release() {
+	if cap(m.list) > 128 {
+		m.list = nil
+	}
+	m.Init(nil)
+}
+
+// Arena returns the memory that copies go to.
+func (m *HeaderMap) Arena() *Arena { return m.arena }
+
+// Len returns the number of fields, pseudo headers included.
+func (m *HeaderMap) Len() int { return len(m.list) }
+
+// Size returns the bytes of all names and values, as Envoy counts them for its limits.
+func (m *HeaderMap) Size() int { return m.size }
+
+// All returns the fields in order. The slice is the map's own: do not keep it across a change.
+func (m *HeaderMap) All() []Header { return m.list }
+
+// Has tells whether a field with this ID is present.
+func (m *HeaderMap) Has(id ID) bool { return m.have.Has(id) }
+
+// HasAny tells whether a field with an ID of s is present.
+func (m *HeaderMap) HasAny(s *Set) bool { return m.have[0]&s[0]|m.have[1]&s[1] != 0 }
+
+// Get returns the value of the first field with this ID, "" if there is none.
+func (m *HeaderMap) Get(id ID) string {
+	if m.have.Has(id) {
+		for i := range m.list {
+			if m.list[i].ID == id {
+				return m.list[i].Value
+			}
+		}
+	}
+	return ""
+}
+
+// Find returns the first field with this ID, nil if there is none. It is valid until the map changes.
+func (m *HeaderMap) Find(id ID) *Header {
+	if m.have.Has(id) {
+		for i := range m.list {
+			if m.list[i].ID == id {
+				return &m.list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// GetName returns the value of the first field called name (lower-case).
+func (m *HeaderMap) GetName(name string) (string, bool) {
+	if id := Lookup(name); id != None {
+		return m.Get(id), m.have.Has(id)
+	}
+	for i := range m.list {
+		if m.list[i].ID == None && m.list[i].Name == name {
+			return m.list[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// Values appends the values of all fields called name (lower-case) to dst.
+func (m *HeaderMap) Values(dst []string, name string) []string {
+	for i := range m.list {
+		if m.list[i].Name == name {
+			dst = append(dst, m.list[i].Value)
+		}
+	}
+	return dst
+}
+
+// AddView appends a field without copying: name (lower-case) and value must live as long as the stream (constants, or memory of
+// its arena). id is Lookup(name), which the caller mostly knows.
+func (m *HeaderMap) AddView(id ID, name, value string) {
+	m.list = append(m.list, Header{Name: name, Value: value, ID: id})
+	m.have[id>>6] |= 1 << (id & 63)
+	m.size += len(name) + len(value)
+}
+
+// Add appends a field with an ID and a value that is copied.
+func (m *HeaderMap) Add(id ID, value string) { m.AddView(id, names[id], m.arena.String(value)) }
+
+// AddConst appends a field with an ID and a value that lives as long as the stream.
+func (m *HeaderMap) AddConst(id ID, value string) { m.AddView(id, names[id], value) }
+
+// AddName appends a field; name (lower-case) and value are copied.
+func (m *HeaderMap) AddName(name, value string) {
+	if id := Lookup(name); id != None {
+		m.Add(id, value)
+		return
+	}
+	m.AddView(None, m.arena.String(name), m.arena.String(value))
+}
+
+// Set replaces the value of the first field with this ID and removes further ones, or appends it. The value is copied.
+func (m *HeaderMap) Set(id ID, value string) { m.SetConst(id, m.arena.String(value)) }
+
+// SetConst is Set for a value that lives as long as the stream.
+func (m *HeaderMap) SetConst(id ID, value string) {
+	if !m.have.Has(id) {
+		m.AddView(id, names[id], value)
+		return
+	}
+	first := true
+	w := 0
+	for i := range m.list {
+		h := m.list[i]
+		if h.ID == id {
+			if !first {
+				m.size -= len(h.Name) + len(h.Value)
+				continue
+			}
+			first = false
+			m.size += len(value) - len(h.Value)
+			h.Value = value
+		}
+		m.list[w] = h
+		w++
+	}
+	clear(m.list[w:])
+	m.list = m.list[:w]
+}
+
+// SetName replaces the value of the first field called name (lower-case) in place and removes further ones, or appends it.
+func (m *HeaderMap) SetName(name, value string) {
+	if id := Lookup(name); id != None {
+		m.Set(id, value)
+		return
+	}
+	value = m.arena.String(value)
+	w, found := 0, false
+	for i := range m.list {
+		h := m.list[i]
+		if h.ID == None && h.Name == name {
+			if found {
+				m.size -= len(h.Name) + len(h.Value)
+				continue
+			}
+			found = true
+			m.size += len(value) - len(h.Value)
+			h.Value = value
+		}
+		m.list[w] = h
+		w++
+	}
+	clear(m.list[w:])
+	m.list = m.list[:w]
+	if !found {
+		m.AddView(None, m.arena.String(name), value)
+	}
+}
+
+// Remove removes all fields with this ID.
+func (m *HeaderMap) Remove(id ID) bool {
+	if !m.have.Has(id) {
+		return false
+	}
+	s := MakeSet(id)
+	m.RemoveSet(&s)
+	return true
+}
+
+// RemoveSet removes all fields whose ID is in s, in one pass; it costs nothing when there are none. s must not hold None.
+func (m *HeaderMap) RemoveSet(s *Set) {
+	if !m.HasAny(s) {
+		return
+	}
+	w := 0
+	for i := range m.list {
+		h := m.list[i]
+		if s.Has(h.ID) {
+			m.size -= len(h.Name) + len(h.Value)
+			continue
+		}
+		if w != i {
+			m.list[w] = h
+		}
+		w++
+	}
+	clear(m.list[w:])
+	m.list = m.list[:w]
+	m.have[0] &^= s[0]
+	m.have[1] &^= s[1]
+}
+
+// RemoveName removes all fields called name (lower-case) and tells how many there were.
+func (m *HeaderMap) RemoveName(name string) int {
+	return m.RemoveFunc(func(h *Header) bool { return h.Name == name })
+}
+
+// RemoveFunc removes the fields for which f is true and tells how many there were.
+func (m *HeaderMap) RemoveFunc(f func(h *Header) bool) int {
+	w := 0
+	var have Set
+	for i := range m.list {
+		h := m.list[i]
+		if f(&m.list[i]) {
+			m.size -= len(h.Name) + len(h.Value)
+			continue
+		}
+		have[h.ID>>6] |= 1 << (h.ID & 63)
+		m.list[w] = h
+		w++
+	}
+	n := len(m.list) - w
+	clear(m.list[w:])
+	m.list, m.have = m.list[:w], have
+	return n
+}
+
+// StatusCode returns the number in :status, 0 if there is none or it is not three digits.
+func (m *HeaderMap) StatusCode() int {
+	s := m.Get(Status)
+	if len(s) != 3 {
+		return 0
+	}
+	return int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
+}
+
+// CopyFrom empties m and fills it with copies of src's fields in m's arena, so that m outlives src's stream.
+func (m *HeaderMap) CopyFrom(src *HeaderMap) {
+	m.Init(m.arena)
+	for i := range src.list {
+		h := &src.list[i]
+		if h.ID != None {
+			m.Add(h.ID, h.Value)
+		} else {
+			m.AddView(None, m.arena.String(h.Name), m.arena.String(h.Value))
+		}
+	}
+}
+
+// arenaChunk is the first chunk of an arena in bytes: a request's and its answer's heads fit into it mostly.
+const arenaChunk = 4 << 10
+
+// ArenaPool keeps chunks of arenas for reuse. owner: worker.
+type ArenaPool struct {
+	// Poison makes release overwrite the memory. Set it in tests, before first use.
+	Poison bool
+	free   [][]byte
+	live   int
+}
+
+// maxFreeArenas bounds the chunks that a pool keeps (4 MiB).
+const maxFreeArenas = 1024
+
+// Live returns how many chunks are in use.
+func (p *ArenaPool) Live() int { return p.live }
+
+// Arena is the memory of one stream's header names and values. Nothing in it moves; all of it goes at once, by Release.
+// owner: the stream's worker.
+type Arena struct {
+	pool *ArenaPool
+	cur  []byte // len: used
+	more [][]byte
+}
+
+// Init sets where chunks come from. The arena owns nothing until its first use.
+func (a *Arena) Init(p *ArenaPool) { a.pool = p }
+
+// Bytes returns n fresh bytes of the arena.
+func (a *Arena) Bytes(n int) []byte {
+	if cap(a.cur)-len(a.cur) < n {
+		a.grow(n)
+	}
+	k := len(a.cur)
+	a.cur = a.cur[:k+n]
+	return a.cur[k : k+n : k+n]
+}
+
+// Copy copies b and returns it as a string that is valid until Release.
+func (a *Arena) Copy(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	p := a.Bytes(len(b))
+	copy(p, b)
+	return unsafe.String(unsafe.SliceData(p), len(p))
+}
+
+// String copies s and returns a view that is valid until Release.
+func (a *Arena) String(s string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	p := a.Bytes(len(s))
+	copy(p, s)
+	return unsafe.String(unsafe.SliceData(p), len(p))
+}
+
+// Concat returns the parts as one string that is valid until Release.
+func (a *Arena) Concat(parts ...string) string {
+	n := 0
+	for _, s := range parts {
+		n += len(s)
+	}
+	if n == 0 {
+		return ""
+	}
+	p := a.Bytes(n)
+	k := 0
+	for _, s := range parts {
+		k += copy(p[k:], s)
+	}
+	return unsafe.String(unsafe.SliceData(p), n)
+}
+
+// View returns b, which must be memory of this arena, as a string.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (a *Arena) grow(n int) {
+	if a.cur != nil {
+		a.more = append(a.more, a.cur)
+	}
+	if n <= arenaChunk {
+		if k := len(a.pool.free); k > 0 {
+			a.cur = a.pool.free[k-1][:0]
+			a.pool.free[k-1] = nil
+			a.pool.free = a.pool.free[:k-1]
+			a.pool.live++
+			return
+		}
+	}
+	a.cur = make([]byte, 0, max(n, arenaChunk))
+	a.pool.live++
+}
+
+// Release gives all memory back. Every view into the arena is dead after it.
+func (a *Arena) Release() {
+	if a.cur != nil {
+		a.drop(a.cur)
+	}
+	for i, c := range a.more {
+		a.drop(c)
+		a.more[i] = nil
+	}
+	a.cur, a.more = nil, a.more[:0]
+}
+
+func (a *Arena) drop(c []byte) {
+	p := a.pool
+	p.live--
+	if p.Poison {
+		c = c[:cap(c)]
+		for i := range c {
+			c[i] = 0xdb
+		}
+	}
+	if cap(c) == arenaChunk && len(p.free) < maxFreeArenas {
+		p.free = append(p.free, c)
+	}
+}

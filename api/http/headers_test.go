@@ -1,0 +1,140 @@
+package http_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dragoman-proxy/dragoman/api/http"
+)
+
+func TestLookupKnowsEveryName(t *testing.T) {
+	for id := http.Method; id < http.NumIDs; id++ {
+		if id.Name() == "" {
+			t.Fatalf("ID %d has no name", id)
+		}
+		if got := http.Lookup(id.Name()); got != id {
+			t.Errorf("Lookup(%q) = %d, want %d", id.Name(), got, id)
+		}
+		if got := http.Lookup([]byte(id.Name() + "x")); got != http.None {
+			t.Errorf("Lookup(%q) = %d, want none", id.Name()+"x", got)
+		}
+	}
+	if http.Lookup("") != http.None || http.Lookup("Host") != http.None {
+		t.Error("empty or upper-case name found")
+	}
+}
+
+func list(m *http.HeaderMap) (out []string) {
+	size := 0
+	for _, h := range m.All() {
+		out = append(out, h.Name+"="+h.Value)
+		size += len(h.Name) + len(h.Value)
+		if h.ID != http.Lookup(h.Name) {
+			panic("wrong id for " + h.Name)
+		}
+	}
+	if size != m.Size() {
+		panic(fmt.Sprintf("size is %d, should be %d", m.Size(), size))
+	}
+	return out
+}
+
+func TestHeaderMap(t *testing.T) {
+	p := &http.ArenaPool{Poison: true}
+	var a http.Arena
+	a.Init(p)
+	var m http.HeaderMap
+	m.Init(&a)
+	m.Add(http.Method, "GET")
+	m.AddName("x-a", "1")
+	m.AddName("cookie", "c=1")
+	m.AddName("x-a", "2")
+	m.Add(http.Cookie, "c=2")
+	steps := []struct {
+		do   func()
+		want []string
+	}{
+		{func() {}, []string{":method=GET", "x-a=1", "cookie=c=1", "x-a=2", "cookie=c=2"}},
+		{func() { m.SetName("x-a", "3") }, []string{":method=GET", "x-a=3", "cookie=c=1", "cookie=c=2"}},
+		{func() { m.Set(http.Cookie, "d") }, []string{":method=GET", "x-a=3", "cookie=d"}},
+		{func() { m.Remove(http.Cookie) }, []string{":method=GET", "x-a=3"}},
+		{func() { m.SetConst(http.Server, "envoy") }, []string{":method=GET", "x-a=3", "server=envoy"}},
+		{func() { m.RemoveName("x-a") }, []string{":method=GET", "server=envoy"}},
+		{func() { m.SetName("x-new", "n") }, []string{":method=GET", "server=envoy", "x-new=n"}},
+		{func() { s := http.MakeSet(http.Method, http.Server); m.RemoveSet(&s) }, []string{"x-new=n"}},
+	}
+	for i, s := range steps {
+		s.do()
+		if d := cmp.Diff(s.want, list(&m)); d != "" {
+			t.Errorf("step %d: %s", i, d)
+		}
+	}
+	if m.Has(http.Method) || m.Get(http.Server) != "" || m.Find(http.Cookie) != nil {
+		t.Error("removed field still found")
+	}
+	m.Release()
+	a.Release()
+	if p.Live() != 0 {
+		t.Errorf("%d chunks leaked", p.Live())
+	}
+}
+
+// A view that is kept past Release must not look valid in tests.
+func TestArenaPoison(t *testing.T) {
+	p := &http.ArenaPool{Poison: true}
+	var a http.Arena
+	a.Init(p)
+	v := a.String("secret")
+	a.Release()
+	if v == "secret" {
+		t.Error("memory was not poisoned")
+	}
+}
+
+func TestArenaGrowsPastChunk(t *testing.T) {
+	p := &http.ArenaPool{}
+	var a http.Arena
+	a.Init(p)
+	var views []string
+	for i := 0; i < 300; i++ {
+		views = append(views, a.String(fmt.Sprintf("value-%04d-%0100d", i, i)))
+	}
+	big := a.Copy(make([]byte, 10000))
+	for i, v := range views {
+		if v != fmt.Sprintf("value-%04d-%0100d", i, i) {
+			t.Fatalf("view %d moved", i)
+		}
+	}
+	if len(big) != 10000 {
+		t.Fatal("big")
+	}
+	a.Release()
+	if p.Live() != 0 {
+		t.Errorf("%d chunks leaked", p.Live())
+	}
+}
+
+func BenchmarkRequestHeaders(b *testing.B) {
+	p := &http.ArenaPool{}
+	var a http.Arena
+	a.Init(p)
+	var m http.HeaderMap
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Init(&a)
+		m.AddConst(http.Method, "GET")
+		m.Add(http.Path, "/1k")
+		m.Add(http.Authority, "127.0.0.1:18080")
+		m.Add(http.UserAgent, "Mozilla/5.0 (X11; Linux x86_64)")
+		m.Add(http.Accept, "*/*")
+		m.Add(http.AcceptEncoding, "gzip, deflate")
+		m.Add(http.Cookie, "session=0123456789abcdef")
+		m.SetConst(http.XForwardedProto, "http")
+		_ = m.Get(http.Authority)
+		_ = m.Get(http.EnvoyRetryOn)
+		m.Release()
+		a.Release()
+	}
+}
