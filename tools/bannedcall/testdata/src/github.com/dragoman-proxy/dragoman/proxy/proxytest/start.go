@@ -1,0 +1,5 @@
+package proxytest
+
+import "time"
+
+func deadline() time.Time { return time.Now().Add(time.Second) }

@@ -1,0 +1,13 @@
+package nakedgo_test
+
+import (
+	"testing"
+
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/dragoman-proxy/dragoman/tools/nakedgo"
+)
+
+func TestAnalyzer(t *testing.T) {
+	analysistest.Run(t, analysistest.TestData(), nakedgo.Analyzer, "github.com/dragoman-proxy/dragoman/...")
+}

@@ -1,0 +1,3 @@
+package control
+
+func start(f func()) { go f() }

@@ -1,0 +1,3 @@
+package dns
+
+func start(f func()) { go f() }

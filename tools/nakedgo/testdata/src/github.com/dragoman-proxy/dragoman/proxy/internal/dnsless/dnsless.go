@@ -1,0 +1,3 @@
+package dnsless
+
+func start(f func()) { go f() } // want `a goroutine of its own is banned here`
