@@ -1,4 +1,4 @@
-// Package globallog bans the process-wide loggers.
+// Package globallog bans the process-wide loggers: they belong to the program, and a program may run two proxies.
 package globallog
 
 import (

@@ -1,4 +1,4 @@
-// Package hotfmt bans formatting by reflection in files that say they are hot.
+// Package hotfmt bans formatting by reflection in files that say, with a line //hot, that requests pass through them.
 package hotfmt
 
 import (

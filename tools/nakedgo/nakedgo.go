@@ -1,4 +1,4 @@
-// Package nakedgo bans goroutines where a worker owns everything.
+// Package nakedgo bans goroutines in the packages of the data plane, where one worker owns everything that it touches.
 package nakedgo
 
 import (
