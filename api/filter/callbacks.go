@@ -1,0 +1,146 @@
+package filter
+
+import (
+	"errors"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/route"
+	"github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/api/stream"
+)
+
+// Callbacks is what a filter may ask of its stream. All of it belongs to the stream's worker and is dead after OnDestroy.
+type Callbacks interface {
+	network.Dispatcher
+
+	// Info is what is known of the stream; filters may set flags, details and metadata in it.
+	Info() *stream.Info
+	// Stats counts on this worker.
+	Stats() stats.Recorder
+	// Connection is the downstream connection; nil for streams that the proxy makes itself.
+	Connection() network.Connection
+	// Arena is where bytes go that must live as long as the stream's headers.
+	Arena() *http.Arena
+	// Route returns the route that the request takes, looked up once; nil if there is none.
+	Route() route.Entry
+	// ClearRouteCache makes the next Route look it up again, with the headers as they are then.
+	ClearRouteCache()
+	// RouteConfig returns this filter's most specific per-route configuration, as its factory parsed it; nil if there is none.
+	RouteConfig() any
+
+	// ContinueDecoding and ContinueEncoding let go of what this filter holds. They may be called from timers and posts, and from
+	// this filter's own callbacks (then the callback's status decides alone).
+	ContinueDecoding()
+	ContinueEncoding()
+	// SendLocalReply answers the request here and now: r runs through the encoding filters. If the response has begun, the
+	// stream is reset instead. The filter must return a stopping status after it.
+	SendLocalReply(r *LocalReply)
+
+	// AddDecodedData adds bytes to the request as seen by the filters after this one; legal in DecodeHeaders (with
+	// ContinueAndDontEndStream), DecodeData and DecodeTrailers. streaming: flow control instead of a limit.
+	AddDecodedData(data *buffer.Buffer, streaming bool)
+	// InjectDecodedData passes bytes to the filters after this one at once, whatever this filter's own state.
+	InjectDecodedData(data *buffer.Buffer, end bool)
+	// AddDecodedTrailers makes trailers for a request that has none; legal in the callback that sees the end.
+	AddDecodedTrailers() *http.HeaderMap
+	AddEncodedData(data *buffer.Buffer, streaming bool)
+	InjectEncodedData(data *buffer.Buffer, end bool)
+	AddEncodedTrailers() *http.HeaderMap
+	// BufferedDecodeData and BufferedEncodeData are what StopIterationAndBuffer has kept; nil if nothing. The filter that holds
+	// it may change it.
+	BufferedDecodeData() *buffer.Buffer
+	BufferedEncodeData() *buffer.Buffer
+
+	// BufferLimit is the limit of buffered data of this stream in bytes, 0 for none; SetBufferLimit changes it.
+	BufferLimit() int
+	SetBufferLimit(bytes int)
+	// RecreateStream starts the request anew through the whole chain (internal redirects); the body must be buffered whole or
+	// empty. false: it is not possible.
+	RecreateStream() bool
+	// ResetStream ends the stream at once, without a reply.
+	ResetStream(reason http.ResetReason)
+	// SubscribeWatermarks tells f when the client takes no more bytes (true), and when it does again (false).
+	SubscribeWatermarks(f func(above bool))
+	// ReadDisable holds the client's bytes back (true), and lets them come again; calls nest. It is flow control for filters that
+	// move bodies away.
+	ReadDisable(disable bool)
+
+	// Send starts a request to a cluster and returns at once; done is called on this worker with the answer, never inline.
+	// Cancel of the result stops it without a call.
+	Send(c *Call, done func(*Answer, error)) Canceler
+}
+
+// Canceler stops something that was started.
+type Canceler interface{ Cancel() }
+
+// Call is a request that a filter sends to a cluster.
+type Call struct {
+	Cluster string
+	// Method, Path and Authority are required.
+	Method, Path, Authority string
+	Headers                 []http.Header
+	Body                    []byte
+	// Timeout covers the whole exchange; 0 means none.
+	Timeout time.Duration
+	// LimitBytes bounds the answer's body; 0 means 64 KiB. A longer one is an error.
+	LimitBytes int
+}
+
+// Answer is what came back. It owns its memory.
+type Answer struct {
+	Status  int
+	Headers []http.Header
+	Body    []byte
+}
+
+// Errors of calls.
+var (
+	// ErrStreamReset: the stream ended while the call was waiting.
+	ErrStreamReset = errors.New("stream was reset")
+	// ErrNoCluster, ErrTimeout, ErrReset and ErrTooLarge say why there is no answer.
+	ErrNoCluster = errors.New("cluster not found")
+	ErrTimeout   = errors.New("call timed out")
+	ErrReset     = errors.New("call was reset by the upstream")
+	ErrTooLarge  = errors.New("answer is larger than its limit")
+	// ErrTooMany: the worker's limit of suspended filters is reached.
+	ErrTooMany = errors.New("too many suspended filters on this worker")
+)
+
+// Sync is a filter written as straight-line code: Decode runs as a coroutine on the stream's worker and may wait in Sync's
+// Call as if it blocked. The request is held until Decode returns.
+//
+// The body must not lock its OS thread nor hold a mutex across a Call; when Call returns ErrStreamReset it must return.
+type Sync interface {
+	// Decode sees the request's head. A reply that is not nil answers the request.
+	Decode(s SyncStream, h *http.HeaderMap) *LocalReply
+}
+
+// SyncStream is what straight-line code may ask of its stream.
+type SyncStream interface {
+	Callbacks() Callbacks
+	// Call sends a request and returns its answer. It looks blocking and never blocks the worker.
+	Call(c *Call) (*Answer, error)
+	// Sleep waits. It returns ErrStreamReset if the stream ended meanwhile.
+	Sleep(d time.Duration) error
+}
+
+// Factory makes the filters of one configured place in a chain. It is immutable and shared by all workers.
+type Factory interface {
+	// New returns a filter for one stream. It runs on the stream's worker and may take the filter from a worker-local pool.
+	New(w network.Dispatcher) Filter
+	// Sides says which callbacks the filter wants: a side that it does not want is skipped without a call.
+	Sides() Sides
+}
+
+// Sides is a set of directions.
+type Sides uint8
+
+// Directions of a filter.
+const (
+	Decoder Sides = 1 << iota
+	Encoder
+	Both = Decoder | Encoder
+)

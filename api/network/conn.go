@@ -1,0 +1,44 @@
+package network
+
+import "crypto/x509"
+
+// ConnInfo is what is known of a connection: addresses, and what its listener filters and its transport socket found out. It
+// lives as long as the connection, and as long as something that was logged of it.
+type ConnInfo struct {
+	// ID counts the connections of the process from 0 (%CONNECTION_ID%).
+	ID uint64
+	// Start is when it was accepted or connected, in ns of the worker's clock.
+	Start int64
+	// Local is our end, Remote the peer's as filters see it (after proxy protocol or XFF at the listener); Direct are those of
+	// the socket.
+	Local, Remote             Address
+	DirectLocal, DirectRemote Address
+	// ServerName is the SNI, lower-case; ALPN what the client offered (listener filter), and Protocol what was agreed on.
+	ServerName string
+	ALPN       []string
+	Protocol   string
+	// Transport is "tls", "raw_buffer" or "quic" as the listener filters detected it.
+	Transport string
+	// TLS is nil on a plain connection.
+	TLS *TLSInfo
+	// ChainName is the filter chain's name, ListenerName the listener's.
+	ChainName, ListenerName string
+	// HandshakeDone is when the TLS handshake ended, in ns of the worker's clock.
+	HandshakeDone int64
+	// TransportFailure is why the transport socket failed (DOWNSTREAM_TRANSPORT_FAILURE_REASON).
+	TransportFailure string
+	// CloseReason is why we closed it (DOWNSTREAM_LOCAL_CLOSE_REASON), CloseType how it ended ("Normal", "RemoteReset", ...).
+	CloseReason, CloseType string
+}
+
+// TLSInfo is what the handshake agreed on.
+type TLSInfo struct {
+	Version, Cipher, Group string
+	SessionID              string
+	Resumed                bool
+	// Peer is the peer's verified or unverified leaf and its chain, Local our certificate.
+	Peer  []*x509.Certificate
+	Local *x509.Certificate
+	// Verified tells whether the peer's chain was checked against a CA.
+	Verified bool
+}

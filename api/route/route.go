@@ -1,0 +1,23 @@
+// Package route is what filters see of routing. Entries are immutable and shared by all workers; they live until the last
+// stream that took them has ended.
+package route
+
+import "time"
+
+// Entry is the route that a request takes.
+type Entry interface {
+	Name() string
+	VirtualHost() string
+	// Cluster is the name of the cluster that the request goes to, "" for direct responses and redirects, or if it is chosen
+	// later.
+	Cluster() string
+	// Timeout is the route's timeout; 0 means none.
+	Timeout() time.Duration
+	// Metadata is the route's metadata by filter namespace.
+	Metadata(namespace string) map[string]any
+	// FilterConfig returns the most specific configuration for the filter configured under this name; nil if there is none.
+	FilterConfig(filter string) any
+	// FilterDisabled tells whether the route turns the filter off (or on, if it is disabled by default): set is false if it
+	// says nothing.
+	FilterDisabled(filter string) (disabled, set bool)
+}

@@ -1,0 +1,29 @@
+package event
+
+import (
+	"math/bits"
+	"time"
+)
+
+// PassTimes is a histogram of how long passes took: the time during which a worker did not look at its sockets. Bucket i holds
+// those below 2^i microseconds. owner: worker.
+type PassTimes struct {
+	Buckets [24]uint64
+	Longest int64 // ns
+}
+
+func (p *PassTimes) record(ns int64) {
+	i := bits.Len64(uint64(ns) / 1000)
+	p.Buckets[min(i, len(p.Buckets)-1)]++
+	if ns > p.Longest {
+		p.Longest = ns
+	}
+}
+
+// Over returns how many passes took at least d, rounded down to a bucket's bound.
+func (p *PassTimes) Over(d time.Duration) (n uint64) {
+	for i := bits.Len64(uint64(d.Microseconds())); i < len(p.Buckets); i++ {
+		n += p.Buckets[i]
+	}
+	return n
+}

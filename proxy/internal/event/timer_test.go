@@ -1,0 +1,84 @@
+package event
+
+import (
+	"sort"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The wheel must fire every timer once, never early, and never later than one tick after its deadline once time has passed it;
+// a plain sorted list is the model.
+func TestWheelAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var w wheel
+		const n = 40
+		timers := make([]Timer, n)
+		model := map[int]int64{}
+		now := int64(0)
+		for step := 0; step < 200; step++ {
+			i := rapid.IntRange(0, n-1).Draw(t, "i")
+			switch rapid.IntRange(0, 4).Draw(t, "op") {
+			case 0, 1:
+				scale := rapid.SampledFrom([]int64{1, 1e3, 1e6, 1e9, 1e11, 3e13}).Draw(t, "scale")
+				d := now + 1 + rapid.Int64Range(0, 100).Draw(t, "d")*scale
+				w.arm(&timers[i], d)
+				model[i] = d
+			case 2:
+				timers[i].deadline = 0
+				delete(model, i)
+			case 3:
+				if timers[i].queued {
+					w.unlink(&timers[i])
+				}
+				timers[i].deadline = 0
+				delete(model, i)
+			case 4:
+				scale := rapid.SampledFrom([]int64{1e5, 1e7, 1e9, 1e12}).Draw(t, "tscale")
+				now += rapid.Int64Range(0, 50).Draw(t, "dt") * scale
+				due := w.advance(now>>tickShift, now, nil)
+				for _, x := range due {
+					k := -1
+					for j := range timers {
+						if x == &timers[j] {
+							k = j
+						}
+					}
+					d, ok := model[k]
+					if !ok || d > now {
+						t.Fatalf("timer %d fired early or twice: deadline %d, now %d", k, d, now)
+					}
+					timers[k].deadline = 0
+					delete(model, k)
+				}
+				var late []int
+				for k, d := range model {
+					if d <= now-(1<<tickShift) {
+						late = append(late, k)
+					}
+				}
+				sort.Ints(late)
+				if len(late) > 0 {
+					t.Fatalf("timers %v did not fire; now %d, first deadline %d", late, now, model[late[0]])
+				}
+				if nt := w.nextTick(); len(model) > 0 {
+					for k, d := range model {
+						if nt < 0 || nt > (d+(1<<tickShift)-1)>>tickShift {
+							t.Fatalf("nextTick %d is after timer %d at tick %d (cur %d)", nt, k, d>>tickShift, w.cur)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkRearm(b *testing.B) {
+	var w wheel
+	var t Timer
+	now := int64(0)
+	for b.Loop() {
+		now += 1000
+		w.arm(&t, now+15e9)
+	}
+}

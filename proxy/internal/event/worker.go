@@ -1,0 +1,335 @@
+// Package event is the engine's loop: workers that own sockets, timers, buffers and posted closures, and the drivers that do
+// their I/O. It knows no protocol.
+//
+// A Worker's state belongs to its thread; only Post, Stop and Wake may be called from elsewhere. Nothing in a pass blocks: what
+// would block goes to a goroutine of its own and comes back by Post.
+package event
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/clock"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/rand"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// Limits of one pass, so that no source of work starves the others. What is left over comes in the next pass, which then does
+// not wait.
+const (
+	// MaxEvents is how many ready sockets one pass takes.
+	MaxEvents = 256
+	// MaxPosts is how many posted closures one pass runs.
+	MaxPosts = 1024
+	// MaxAccepts is how many connections one pass takes from one listening socket.
+	MaxAccepts = 64
+	// MaxReads is how many full reads one pass does on one connection.
+	MaxReads = 4
+)
+
+// ReadBufferSize is the size in bytes of the worker's read buffer, which all its connections share.
+const ReadBufferSize = 64 << 10
+
+// Handler is told of events of a registered socket.
+type Handler interface{ OnReady(ev Events) }
+
+// Runner is something that asked to go on in the next pass.
+type Runner interface{ Run() }
+
+// Flusher is something that asked to be called at the end of the pass.
+type Flusher interface{ Flush() }
+
+// Worker is one event loop. Fields with capitals may be used by everything that runs on it. owner: itself.
+type Worker struct {
+	// Index counts workers from 0; the main loop has -1. Name is "worker_0" or "main_thread".
+	Index int
+	Name  string
+	// Driver does the I/O.
+	Driver Driver
+	// Bufs and Arenas are where connections and streams take their memory from.
+	Bufs   buffer.Pool
+	Arenas http.ArenaPool
+	// Rand is the worker's own source of chance.
+	Rand *rand.Source
+	// Stats is the worker's shard.
+	Stats *stats.Shard
+	// ReadBuffer is what connections read into; its content is dead after the callback.
+	ReadBuffer []byte
+	// Locals holds worker-local state of other packages by slot, see NewLocal.
+	Locals []any
+	// PassLimit, if set, is told of passes that took longer than it allows (watchdog); Passes is the distribution of all.
+	Passes PassTimes
+
+	clk     clock.Clock
+	now     int64
+	wall    int64 // nanoseconds since 1970 at now
+	wallOff int64 // wall minus mono
+	wallAt  int64 // when wallOff was read
+
+	slots []slot
+	gen   uint32
+	ready []Ready
+
+	timers wheel
+	due    []*Timer
+
+	again, againRun []Runner
+	flush           []Flusher
+	ends            []func()
+
+	mu       sync.Mutex
+	posts    []func()
+	postsRun []func()
+	postHead int
+	signaled bool
+
+	stopped bool
+	trimAt  int64
+}
+
+type slot struct {
+	h   Handler
+	gen uint32
+}
+
+// Config is what a Worker is made of.
+type Config struct {
+	Index  int
+	Name   string
+	Driver Driver
+	Clock  clock.Clock
+	Rand   *rand.Source
+	Stats  *stats.Shard
+}
+
+// New returns a Worker. It does nothing until Run or Step.
+func New(c Config) *Worker {
+	w := &Worker{Index: c.Index, Name: c.Name, Driver: c.Driver, Rand: c.Rand, Stats: c.Stats, clk: c.Clock}
+	w.ReadBuffer = make([]byte, ReadBufferSize)
+	w.ready = make([]Ready, MaxEvents)
+	w.setNow()
+	w.timers.cur = w.now >> tickShift
+	return w
+}
+
+// Now returns monotonic nanoseconds, read once a pass.
+func (w *Worker) Now() int64 { return w.now }
+
+// Wall returns the wall-clock time in nanoseconds since 1970, as of this pass.
+func (w *Worker) Wall() int64 { return w.now + w.wallOff }
+
+// Clock returns the clock, for what must know the time more exactly than a pass.
+func (w *Worker) Clock() clock.Clock { return w.clk }
+
+func (w *Worker) setNow() {
+	w.now = w.clk.Mono()
+	// The wall clock may be set; look at it once a second.
+	if w.now-w.wallAt > int64(time.Second) || w.wallAt == 0 {
+		w.wallOff = w.clk.Now().UnixNano() - w.now
+		w.wallAt = w.now
+	}
+}
+
+// Arm makes t fire after d (at least one tick).
+func (w *Worker) Arm(t *Timer, d time.Duration) { w.timers.arm(t, w.now+max(int64(d), 1)) }
+
+// Disarm stops t. It is cheap: the timer's memory stays known to the wheel until its old time has come, so call Remove instead
+// when that memory is given up.
+func (w *Worker) Disarm(t *Timer) { t.deadline = 0 }
+
+// Remove stops t and forgets it.
+func (w *Worker) Remove(t *Timer) {
+	t.deadline = 0
+	if t.queued {
+		w.timers.unlink(t)
+	}
+}
+
+// Register begins to report events of h to hd. owner: worker.
+func (w *Worker) Register(h Handle, hd Handler) error {
+	w.gen++
+	if w.gen == 0 {
+		w.gen = 1
+	}
+	for int(h) >= len(w.slots) {
+		w.slots = append(w.slots, make([]slot, max(64, len(w.slots)))...)
+	}
+	w.slots[h] = slot{h: hd, gen: w.gen}
+	if e := w.Driver.Add(h, w.gen); e != 0 {
+		w.slots[h] = slot{}
+		return e
+	}
+	return nil
+}
+
+// Unregister ends the reporting and closes nothing. Events that are already taken are dropped: generations tell them apart.
+func (w *Worker) Unregister(h Handle) {
+	w.Driver.Remove(h)
+	w.slots[h] = slot{}
+}
+
+// Close ends the reporting and closes h.
+func (w *Worker) Close(h Handle, reset bool) {
+	if int(h) < len(w.slots) {
+		w.slots[h] = slot{}
+	}
+	w.Driver.CloseHandle(h, reset)
+}
+
+// Again makes r run in the next pass, which will not wait. The caller sees to it that r is queued once.
+func (w *Worker) Again(r Runner) { w.again = append(w.again, r) }
+
+// QueueFlush makes f.Flush run at the end of this pass. The caller sees to it that f is queued once.
+func (w *Worker) QueueFlush(f Flusher) { w.flush = append(w.flush, f) }
+
+// AtEnd runs f when this pass is over: the place for deleting what is on the stack now.
+func (w *Worker) AtEnd(f func()) { w.ends = append(w.ends, f) }
+
+// Post runs f on the worker, in order of posting. Safe from any goroutine.
+func (w *Worker) Post(f func()) {
+	w.mu.Lock()
+	w.posts = append(w.posts, f)
+	wake := !w.signaled
+	w.signaled = true
+	w.mu.Unlock()
+	if wake {
+		w.Driver.Wake()
+	}
+}
+
+// Stop makes Run return after the current pass. Safe from any goroutine.
+func (w *Worker) Stop() { w.Post(func() { w.stopped = true }) }
+
+// Stopped tells whether Stop was carried out.
+func (w *Worker) Stopped() bool { return w.stopped }
+
+// Idle tells whether nothing is to be done before the next event, timer or Post.
+func (w *Worker) Idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.again) == 0 && len(w.flush) == 0 && len(w.posts) == 0 && w.postHead == len(w.postsRun)
+}
+
+// NextTimer returns how long it is until a timer may be due, negative if none is armed.
+func (w *Worker) NextTimer() time.Duration {
+	t := w.timers.nextTick()
+	if t < 0 {
+		return -1
+	}
+	return time.Duration(max(t<<tickShift-w.clk.Mono(), 0))
+}
+
+// Run steps until Stop. The calling goroutine should be locked to its thread.
+func (w *Worker) Run() {
+	for !w.stopped {
+		w.Step(true)
+	}
+}
+
+// Step runs one pass: wait (if wait is set and nothing else is to be done), events, timers, posts, what was left over, flushes,
+// deletions. It returns the number of things done.
+func (w *Worker) Step(wait bool) int {
+	// A poll that does not wait goes first: under load it saves the scheduler's entry and exit around a blocking call.
+	n := w.Driver.Wait(w.ready, 0)
+	if n == 0 && wait && w.Idle() {
+		timeout := w.NextTimer()
+		if timeout != 0 {
+			n = w.Driver.Wait(w.ready, timeout)
+		}
+	}
+	w.setNow()
+	start := w.now
+	for i := range w.ready[:n] {
+		e := &w.ready[i]
+		if int(e.H) < len(w.slots) {
+			if s := w.slots[e.H]; s.gen == e.Gen && s.h != nil {
+				s.h.OnReady(e.Ev)
+			}
+		}
+	}
+	n += w.runTimers()
+	n += w.runPosts()
+	n += w.runAgain()
+	w.runFlush()
+	for i := 0; i < len(w.ends); i++ {
+		w.ends[i]()
+		w.ends[i] = nil
+	}
+	w.ends = w.ends[:0]
+	if n > 0 {
+		w.Passes.record(w.clk.Mono() - start)
+	}
+	if w.now-w.trimAt > int64(5*time.Second) {
+		w.trimAt = w.now
+		w.Bufs.Trim()
+	}
+	return n
+}
+
+func (w *Worker) runTimers() int {
+	tick := w.now >> tickShift
+	if tick <= w.timers.cur {
+		return 0
+	}
+	w.due = w.timers.advance(tick, w.now, w.due[:0])
+	for i, t := range w.due {
+		w.due[i] = nil
+		// An earlier timer of this pass may have disarmed it or put it off.
+		if t.deadline != 0 && t.deadline <= w.now {
+			t.deadline = 0
+			t.Fn()
+		} else if t.deadline != 0 && !t.queued {
+			w.timers.insert(t, (t.deadline+(1<<tickShift)-1)>>tickShift)
+		}
+	}
+	return len(w.due)
+}
+
+func (w *Worker) runPosts() int {
+	if w.postHead == len(w.postsRun) {
+		w.mu.Lock()
+		if len(w.posts) == 0 {
+			w.signaled = false
+			w.mu.Unlock()
+			return 0
+		}
+		w.postsRun, w.posts, w.postHead = w.posts, w.postsRun[:0], 0
+		w.signaled = false
+		w.mu.Unlock()
+	}
+	n := 0
+	for ; w.postHead < len(w.postsRun) && n < MaxPosts; n++ {
+		f := w.postsRun[w.postHead]
+		w.postsRun[w.postHead] = nil
+		w.postHead++
+		f()
+	}
+	if w.postHead == len(w.postsRun) && cap(w.postsRun) > 4*MaxPosts {
+		w.postsRun, w.postHead = nil, 0
+	}
+	return n
+}
+
+func (w *Worker) runAgain() int {
+	if len(w.again) == 0 {
+		return 0
+	}
+	w.again, w.againRun = w.againRun[:0], w.again
+	for i, r := range w.againRun {
+		w.againRun[i] = nil
+		r.Run()
+	}
+	return len(w.againRun)
+}
+
+func (w *Worker) runFlush() {
+	// A flush may finish a connection, which may queue another flush.
+	for i := 0; i < len(w.flush); i++ {
+		f := w.flush[i]
+		w.flush[i] = nil
+		f.Flush()
+	}
+	w.flush = w.flush[:0]
+}
