@@ -26,6 +26,7 @@ type Pool struct {
 	Poison bool
 
 	free []*Slab
+	raw  [][]byte
 	live int
 	// idle is what a pass left behind; Trim lets go of half of it, so that a burst does not pin its peak for ever.
 	low int
@@ -89,5 +90,34 @@ func (s *Slab) release() {
 	}
 	if len(s.buf) == SlabSize && len(p.free) < MaxFree {
 		p.free = append(p.free, s)
+	}
+}
+
+// Raw returns a plain slice of length 0 and capacity of at least n for bytes that must be contiguous; give it back with PutRaw.
+func (p *Pool) Raw(n int) []byte {
+	p.live++
+	if n <= SlabSize {
+		if k := len(p.raw); k > 0 {
+			b := p.raw[k-1]
+			p.raw[k-1] = nil
+			p.raw = p.raw[:k-1]
+			return b
+		}
+		n = SlabSize
+	}
+	return make([]byte, 0, n)
+}
+
+// PutRaw gives a slice of Raw back. It may have been re-sliced at its end, not at its front.
+func (p *Pool) PutRaw(b []byte) {
+	p.live--
+	b = b[:cap(b)]
+	if p.Poison {
+		for i := range b {
+			b[i] = poison
+		}
+	}
+	if len(b) == SlabSize && len(p.raw) < MaxFree/16 {
+		p.raw = append(p.raw, b[:0])
 	}
 }

@@ -348,6 +348,20 @@ func (a *Arena) Concat(parts ...string) string {
 	return unsafe.String(unsafe.SliceData(p), n)
 }
 
+// Room returns a slice of length 0 and capacity of at least n at the end of the arena, to append to. Nothing of it is taken until Take.
+func (a *Arena) Room(n int) []byte {
+	if cap(a.cur)-len(a.cur) < n {
+		a.grow(n)
+	}
+	return a.cur[len(a.cur):]
+}
+
+// Take takes b, which was appended to what the last Room returned, and returns it as a string that is valid until Release.
+func (a *Arena) Take(b []byte) string {
+	a.cur = a.cur[:len(a.cur)+len(b)]
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
 // View returns b, which must be memory of this arena, as a string.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 

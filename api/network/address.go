@@ -5,37 +5,34 @@ package network
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
-// Address is a socket address: an IP and port, or a Unix path ("@" first means the abstract namespace), or the name of an
-// internal listener. The zero value is no address.
+// Address is a socket address: an IP and port, or a Unix path ("@" first means the abstract namespace). An internal listener
+// is the path "envoy://NAME/". The zero value is no address.
 type Address struct {
 	IP   netip.AddrPort
 	Path string
-	// Internal is the name of an internal listener.
-	Internal string
 }
 
 // AddrFrom returns the Address of an IP and port.
 func AddrFrom(a netip.AddrPort) Address { return Address{IP: a} }
 
 // Valid tells whether a is an address at all.
-func (a Address) Valid() bool { return a.IP.IsValid() || a.Path != "" || a.Internal != "" }
+func (a Address) Valid() bool { return a.IP.IsValid() || a.Path != "" }
 
 // IsUnix tells whether a is a Unix path.
-func (a Address) IsUnix() bool { return a.Path != "" }
+func (a Address) IsUnix() bool { return a.Path != "" && !a.IsInternal() }
 
-// String returns what Envoy prints: "127.0.0.1:80", "[::1]:80", the path, or "envoy://name/".
+// IsInternal tells whether a names an internal listener.
+func (a Address) IsInternal() bool { return strings.HasPrefix(a.Path, "envoy://") }
+
+// String returns what Envoy prints: "127.0.0.1:80", "[::1]:80", or the path.
 func (a Address) String() string {
-	switch {
-	case a.Path != "":
-		return a.Path
-	case a.Internal != "":
-		return "envoy://" + a.Internal + "/"
-	case a.IP.IsValid():
+	if a.IP.IsValid() {
 		return a.IP.String()
 	}
-	return ""
+	return a.Path
 }
 
 // Append appends String to dst without allocating.
@@ -43,7 +40,7 @@ func (a Address) Append(dst []byte) []byte {
 	if a.IP.IsValid() {
 		return a.IP.AppendTo(dst)
 	}
-	return append(dst, a.String()...)
+	return append(dst, a.Path...)
 }
 
 // AppendIP appends the IP without port to dst, the path of a Unix address.
@@ -51,7 +48,7 @@ func (a Address) AppendIP(dst []byte) []byte {
 	if a.IP.IsValid() {
 		return a.IP.Addr().AppendTo(dst)
 	}
-	return append(dst, a.String()...)
+	return append(dst, a.Path...)
 }
 
 // AppendPort appends the port to dst, "0" if there is none.

@@ -9,10 +9,10 @@ type ConnInfo struct {
 	ID uint64
 	// Start is when it was accepted or connected, in ns of the worker's clock.
 	Start int64
-	// Local is our end, Remote the peer's as filters see it (after proxy protocol or XFF at the listener); Direct are those of
-	// the socket.
-	Local, Remote             Address
-	DirectLocal, DirectRemote Address
+	// Local is our end, Remote the peer's, as filters see them (after proxy protocol, original_dst, ...).
+	Local, Remote Address
+	// Direct are the addresses of the socket, local and remote, if they differ from Local and Remote; nil if not.
+	Direct *[2]Address
 	// ServerName is the SNI, lower-case; ALPN what the client offered (listener filter), and Protocol what was agreed on.
 	ServerName string
 	ALPN       []string
@@ -29,6 +29,22 @@ type ConnInfo struct {
 	TransportFailure string
 	// CloseReason is why we closed it (DOWNSTREAM_LOCAL_CLOSE_REASON), CloseType how it ended ("Normal", "RemoteReset", ...).
 	CloseReason, CloseType string
+}
+
+// DirectLocal returns our address on the socket.
+func (c *ConnInfo) DirectLocal() Address {
+	if c.Direct != nil {
+		return c.Direct[0]
+	}
+	return c.Local
+}
+
+// DirectRemote returns the peer's address on the socket.
+func (c *ConnInfo) DirectRemote() Address {
+	if c.Direct != nil {
+		return c.Direct[1]
+	}
+	return c.Remote
 }
 
 // TLSInfo is what the handshake agreed on.

@@ -1,0 +1,113 @@
+package conn
+
+import (
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+)
+
+// Close ends the connection. reason is DOWNSTREAM_LOCAL_CLOSE_REASON or its like. After it the handler gets only OnClose: at
+// once for NoFlush and Abort, otherwise when the buffered bytes are out.
+func (c *Conn) Close(t network.CloseType, reason string) { c.close(t, reason, 0) }
+
+// CloseDelayed is Close with FlushWriteAndDelay and a limit for the wait; 0 closes right after the flush.
+func (c *Conn) CloseDelayed(reason string, wait time.Duration) {
+	c.close(network.FlushWriteAndDelay, reason, wait)
+}
+
+func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
+	if c.state > open {
+		if c.state != closed && (t == network.NoFlush || t == network.Abort) {
+			c.why.Reset = t == network.Abort
+			c.finish()
+		}
+		return
+	}
+	c.why = Closed{Reason: reason}
+	c.Info.CloseReason = reason
+	if t == network.NoFlush || t == network.Abort || c.state == connecting || !c.connected && c.tr != nil && c.wire == nil {
+		c.why.Reset = t == network.Abort
+		c.finish()
+		return
+	}
+	c.state = flushing
+	c.delay = t == network.FlushWriteAndDelay && wait > 0
+	if c.delay {
+		// The wait bounds the flush as well: a peer that takes nothing must not hold the connection.
+		c.linger = &event.Timer{Fn: c.lingerOver}
+		c.w.Arm(c.linger, wait)
+	}
+	c.markDirty()
+}
+
+// flushed is called when a closing connection has sent everything.
+func (c *Conn) flushed() {
+	if c.tr != nil && c.connected && c.tr.CloseNotify(c) {
+		return
+	}
+	if !c.delay || c.sawEOF {
+		c.finish()
+		return
+	}
+	// A socket that is closed with unread bytes sends a reset, which may overtake what we sent last. So: FIN, then wait for the
+	// peer's, reading what it still sends.
+	c.state = lingering
+	_ = c.w.Driver.CloseWrite(c.h)
+	c.pauses = 0
+	c.dropIn()
+	c.rdReady = true
+	c.queue()
+}
+
+func (c *Conn) lingerOver() {
+	if c.state != closed {
+		c.finish()
+	}
+}
+
+// finish closes the socket and tells the handler, once.
+func (c *Conn) finish() {
+	if c.state == closed {
+		return
+	}
+	c.state = closed
+	if c.h != event.NoHandle {
+		c.w.Close(c.h, c.why.Reset && !c.why.Remote)
+		c.h = event.NoHandle
+	}
+	if c.linger != nil {
+		c.w.Remove(c.linger)
+		c.linger = nil
+	}
+	c.dropIn()
+	if c.out != nil {
+		c.putBuffer(c.out)
+		c.out = nil
+	}
+	if c.wire != nil {
+		c.putBuffer(c.wire)
+		c.wire = nil
+	}
+	if c.tr != nil {
+		c.tr.Destroy()
+	}
+	c.handler.OnClose(c.why)
+}
+
+// Fail ends a connection whose transport broke. reason is the transport's failure; what is in Wire (an alert) is sent if the
+// kernel takes it at once.
+func (c *Conn) Fail(reason string) {
+	if c.state == closed {
+		return
+	}
+	c.Info.TransportFailure = reason
+	if c.wire != nil && !c.blocked {
+		c.send(c.wire)
+		if c.state == closed {
+			return
+		}
+	}
+	c.why = Closed{Failed: !c.connected, Reason: reason}
+	c.finish()
+}

@@ -1,0 +1,263 @@
+// Package conn is a connection on a worker: it moves bytes between a socket and a Handler, through a Transport if there is one
+// (TLS), with watermarks, half close and bounded passes.
+//
+// A Conn belongs to its worker. It owns no buffer while it is idle. It knows nothing of protocols.
+package conn
+
+import (
+	"sync/atomic"
+	"syscall"
+
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+)
+
+// Handler is what a connection serves: an HTTP connection, a TCP proxy, a filter chain. All calls come on the worker.
+type Handler interface {
+	// OnConnected: an outgoing connection is established, or the transport's handshake is done. It comes at most once, before
+	// any data; for an accepted plain connection it comes at Start.
+	OnConnected()
+	// OnData consumes bytes from b and returns how many; the rest comes again in front of what arrives later, or after
+	// Redeliver. b is dead after the call.
+	OnData(b []byte) int
+	// OnEOF: the peer sends no more. Without EnableHalfClose the connection closes right after it.
+	OnEOF()
+	// OnHighWatermark and OnLowWatermark: the write buffer passed its limit, or is drained to half of it.
+	OnHighWatermark()
+	OnLowWatermark()
+	// OnClose is the last call, exactly once, also for a Close of our own.
+	OnClose(why Closed)
+}
+
+// Closed says how a connection ended.
+type Closed struct {
+	// Remote: the peer ended it. Local closes have it false.
+	Remote bool
+	// Reset: it ended by RST, or an error of the socket.
+	Reset bool
+	// Failed: an outgoing connection never came up, or the transport's handshake failed.
+	Failed bool
+	// Errno is the socket's error, 0 if there is none.
+	Errno syscall.Errno
+	// Reason is the local close reason, or the transport's failure.
+	Reason string
+}
+
+// state of a Conn.
+const (
+	connecting uint8 = iota
+	open
+	// flushing: closed for the handler's purposes, what is buffered is being sent, then the socket goes.
+	flushing
+	// lingering: our FIN is out, waiting for the peer's.
+	lingering
+	closed
+)
+
+// Conn is one connection. owner: its worker.
+type Conn struct {
+	// Info is shared with the streams of the connection.
+	Info    network.ConnInfo
+	w       *event.Worker
+	handler Handler
+	tr      Transport
+	in      []byte         // bytes that the handler has not consumed
+	out     *buffer.Buffer // what waits to be sent (plain bytes, if there is a Transport)
+	wire    *buffer.Buffer // what a Transport made of out
+	linger  *event.Timer
+	why     Closed
+	limit   int // high watermark in bytes, 0: none
+	h       event.Handle
+	pauses  int32
+	// maxUnread bounds in.
+	maxUnread int32
+
+	state     uint8
+	dirty     bool // in the worker's flush list
+	queued    bool // in the worker's again list
+	rdReady   bool // bytes may wait in the kernel
+	hangup    bool // the peer has closed its side, or an error is pending
+	redeliver bool
+	blocked   bool // the kernel takes no more for now
+	above     bool
+	halfClose bool
+	sawEOF    bool
+	finQueued bool // send FIN when everything is out
+	finSent   bool
+	delay     bool
+	inRead    bool
+	connected bool // OnConnected was called
+	counter   Counter
+}
+
+// Counter is told of bytes as they cross the socket, if set.
+type Counter interface {
+	OnRead(n int)
+	OnWritten(n int)
+}
+
+var nextID atomic.Uint64
+
+// New returns a Conn on an accepted socket, or on one that is connecting. Nothing happens before Start.
+func New(w *event.Worker, h event.Handle, tr Transport) *Conn {
+	c := &Conn{w: w, h: h, tr: tr, state: open, maxUnread: MaxUnread}
+	c.Info.ID = nextID.Add(1) - 1
+	c.Info.Start = w.Now()
+	return c
+}
+
+// Dial starts a connection. An error that the kernel reports at once is told by OnClose in a later pass, so that callers see
+// one order of events.
+func Dial(w *event.Worker, spec *event.ConnectSpec, tr Transport, hd Handler) *Conn {
+	h, e := w.Driver.Connect(spec)
+	c := New(w, h, tr)
+	c.handler = hd
+	c.state = connecting
+	c.Info.Remote = spec.Address
+	if h == event.NoHandle {
+		c.why = Closed{Failed: true, Errno: e}
+		c.queue()
+		return c
+	}
+	if err := w.Register(h, c); err != nil {
+		c.why = Closed{Failed: true, Errno: syscall.ENOMEM}
+		c.queue()
+	}
+	return c
+}
+
+// Start registers an accepted connection and begins to read.
+func (c *Conn) Start(hd Handler) error {
+	c.handler = hd
+	if err := c.w.Register(c.h, c); err != nil {
+		c.why = Closed{Failed: true, Errno: syscall.ENOMEM}
+		c.finish()
+		return err
+	}
+	c.begin()
+	return nil
+}
+
+// SetHandler changes what the connection serves: protocol detection, upgrades, CONNECT. Bytes that were not consumed go to the
+// new handler after Redeliver.
+func (c *Conn) SetHandler(hd Handler) { c.handler = hd }
+
+// Worker returns the connection's worker.
+func (c *Conn) Worker() *event.Worker { return c.w }
+
+// Handle returns the socket, for splicing and socket options.
+func (c *Conn) Handle() event.Handle { return c.h }
+
+// Transport returns the transport socket, nil on a plain connection.
+func (c *Conn) Transport() Transport { return c.tr }
+
+// SetCounter sets who is told of bytes.
+func (c *Conn) SetCounter(k Counter) { c.counter = k }
+
+// SetLimit sets the high watermark of the write buffer in bytes; the low one is half of it. 0: none.
+func (c *Conn) SetLimit(bytes int) { c.limit = bytes }
+
+// SetMaxUnread raises how many bytes the handler may leave unconsumed before reading pauses (codecs with large head limits).
+func (c *Conn) SetMaxUnread(bytes int) { c.maxUnread = int32(max(bytes, MaxUnread)) }
+
+// EnableHalfClose keeps the connection open for writing when the peer has sent its FIN.
+func (c *Conn) EnableHalfClose() { c.halfClose = true }
+
+// IsOpen tells whether the handler may still read and write.
+func (c *Conn) IsOpen() bool { return c.state <= open }
+
+// Connected tells whether an outgoing connection, or the transport's handshake, is done.
+func (c *Conn) Connected() bool { return c.connected }
+
+// Above tells whether the write buffer is over its limit.
+func (c *Conn) Above() bool { return c.above }
+
+// OnReady is the driver's call.
+func (c *Conn) OnReady(ev event.Events) {
+	if ev&event.HangUp != 0 {
+		c.hangup = true
+	}
+	if c.state == connecting {
+		if ev&(event.Writable|event.HangUp) == 0 {
+			return
+		}
+		if e := c.w.Driver.SocketError(c.h); e != 0 {
+			c.why = Closed{Failed: true, Remote: true, Errno: e}
+			c.finish()
+			return
+		}
+		if ev&event.Writable == 0 {
+			return
+		}
+		c.state = open
+		c.begin()
+		if c.state == closed {
+			return
+		}
+	}
+	if ev&event.Writable != 0 && c.blocked {
+		c.blocked = false
+		c.Flush()
+		if c.state == closed {
+			return
+		}
+	}
+	if ev&(event.Readable|event.HangUp) != 0 {
+		c.read()
+	}
+}
+
+// begin is called once the socket can carry bytes.
+func (c *Conn) begin() {
+	if c.tr != nil {
+		c.tr.Start(c)
+		return
+	}
+	c.Ready()
+}
+
+// Ready is called by the Transport when its handshake is done (and by the Conn itself if there is none).
+func (c *Conn) Ready() {
+	if c.connected || c.state != open {
+		return
+	}
+	c.connected = true
+	c.handler.OnConnected()
+	if c.out != nil && c.state <= flushing {
+		c.markDirty()
+	}
+}
+
+// Run is the worker's call for what was queued with Again.
+func (c *Conn) Run() {
+	c.queued = false
+	if c.state == closed {
+		return
+	}
+	if c.why.Failed && c.state == connecting {
+		c.finish()
+		return
+	}
+	if c.pauses > 0 {
+		return
+	}
+	if c.redeliver {
+		c.redeliver = false
+		if len(c.in) > 0 && c.state == open {
+			c.deliver(nil)
+		}
+	}
+	if c.rdReady && c.state != closed && c.pauses == 0 {
+		c.read()
+	}
+}
+
+func (c *Conn) queue() {
+	if !c.queued {
+		c.queued = true
+		c.w.Again(c)
+	}
+}
+
+// Next: proxy/internal/hcm/conn.go
