@@ -14,7 +14,6 @@ var pending = []string{
 	"proxy/internal/server/worker.go",
 	"proxy/internal/listener/accept.go",
 	"proxy/internal/listener/chain.go",
-	"proxy/internal/conn/conn.go",
 	"proxy/internal/hcm/conn.go",
 	"proxy/internal/codec/h2/session.go",
 	"proxy/internal/fm/stream.go",

@@ -1,0 +1,68 @@
+# Dragoman. `make run` and `make test` are all that is needed; they need only Go and no root.
+# The rest is for CI, for measuring and for making a release. `make help` lists it.
+
+GO       ?= go
+FUZZTIME ?= 10s
+CACHE    ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/dragoman-dev
+RACE     ?= ./...
+
+MODULE   := github.com/dragoman-proxy/dragoman
+REVISION := $(shell git rev-parse HEAD 2>/dev/null)
+STATUS   := $(shell git diff --quiet HEAD 2>/dev/null && echo Clean || echo Modified)
+RELEASE  := $(shell git describe --tags --match 'v*' 2>/dev/null | sed 's/^v//')
+STAMP    := -X $(MODULE)/internal/version.revision=$(REVISION) -X $(MODULE)/internal/version.status=$(STATUS) \
+            $(if $(RELEASE),-X $(MODULE)/internal/version.release=$(RELEASE))
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test race test-std test-sim fuzz lint golangci test-peers conform fmt clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## a proxy with a demonstration configuration on the loopback; Ctrl-C drains and ends it
+	$(GO) run ./cmd/dragoman demo
+
+build: ## the static binary bin/dragoman, and bin/envoy, the same binary by Envoy's name
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(STAMP)' -o bin/dragoman ./cmd/dragoman
+	ln -sf dragoman bin/envoy
+
+test: ## everything that needs only Go: vet, the tree's own rules, all tests
+	$(GO) vet ./...
+	$(GO) test ./test/house ./proxy/internal
+	$(GO) test -shuffle=on ./...
+
+race: ## the same under the race detector (needs a C compiler); RACE=./pkg/... for a part
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on $(RACE)
+
+test-std: ## the data plane on the portable driver, a goroutine per connection
+	DRAGOMAN_IO=std $(GO) test -shuffle=on ./proxy/... ./cmd/... ./test/...
+
+test-sim: ## the deterministic simulation with new seeds; SEED=n repeats one
+	$(GO) test -count=1 -v ./test/sim/...
+
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@GO='$(GO)' tools/fuzz.sh $(FUZZTIME)
+
+lint: bin/vet ## gofmt, the house's analyzers, and golangci-lint where `make golangci` has built it
+	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "gofmt these: $$out"; exit 1; fi
+	$(GO) vet -vettool=$(CURDIR)/bin/vet ./...
+	@if [ -x $(CACHE)/golangci-lint ]; then set -x; $(CACHE)/golangci-lint run; \
+	else echo 'golangci-lint is not built (make golangci does it once, in some minutes): left out'; fi
+
+bin/vet: $(wildcard tools/go.* tools/*/*.go tools/internal/*/*.go)
+	$(GO) build -C tools -o ../bin/vet ./vet
+
+golangci: ## build the pinned golangci-lint into the cache
+	$(GO) build -C tools/golangci -o $(CACHE)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+test-peers: build ## install real peers (Debian and Python packages, as root) and run the tests against them
+	@CACHE='$(CACHE)' GO='$(GO)' tools/peers.sh
+
+conform: build ## the conformance cases that must pass; CONFORM_ARGS='--all' for the rest, '--grow' to extend the list
+	test/conform/run --binary bin/envoy $(CONFORM_ARGS)
+
+fmt: ## format what is not
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+clean: ## remove what was built
+	rm -rf bin dist
