@@ -101,6 +101,9 @@ func huffmanDecode(dst, src []byte) ([]byte, bool) {
 		for range 4 {
 			p := huff.look[acc>>(64-lookBits)]
 			if p.count() == 0 {
+				if nb < maxCodeLen {
+					break
+				}
 				sym, l := huff.find(acc)
 				if sym == eos {
 					return out[:w], false
