@@ -139,6 +139,10 @@ type Info struct {
 
 	// RouteName, VirtualHost and ClusterName are set by routing. ClusterName is the observability name if there is one.
 	RouteName, VirtualHost, ClusterName, ClusterNameRaw string
+	// VirtualCluster is the virtual cluster that the request was counted for, if any.
+	VirtualCluster string
+	// Static is the metadata of route, cluster, host and listener; nil if nobody knows any.
+	Static StaticMetadata
 	// Attempts counts upstream attempts from 1.
 	Attempts int
 	Upstream Upstream
