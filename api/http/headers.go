@@ -31,12 +31,14 @@ type HeaderMap struct {
 	have  Set
 	arena *Arena
 	size  int
+
+	formatter KeyFormatter
 }
 
 // Init empties m and sets the arena that copies go to.
 func (m *HeaderMap) Init(a *Arena) {
 	clear(m.list)
-	m.list, m.have, m.arena, m.size = m.list[:0], Set{}, a, 0
+	m.list, m.have, m.arena, m.size, m.formatter = m.list[:0], Set{}, a, 0, nil
 }
 
 // Release forgets all fields and the arena, and keeps the list's memory unless it has grown large.

@@ -59,6 +59,25 @@ const (
 	GRPCMessage
 	GRPCTimeout
 	GRPCAcceptEncoding
+	AccessControlRequestMethod
+	AccessControlRequestHeaders
+	AccessControlRequestPrivateNetwork
+	AccessControlAllowOrigin
+	AccessControlAllowHeaders
+	AccessControlAllowMethods
+	AccessControlAllowCredentials
+	AccessControlAllowPrivateNetwork
+	AccessControlExposeHeaders
+	AccessControlMaxAge
+	IfMatch
+	IfNoneMatch
+	IfModifiedSince
+	IfUnmodifiedSince
+	IfRange
+	Pragma
+	Age
+	Expires
+	ProxyStatus
 	// Headers of Envoy itself; XEnvoyFirst and XEnvoyLast bound them.
 	EnvoyAttemptCount
 	EnvoyDecoratorOperation
@@ -112,36 +131,55 @@ var names = [NumIDs]string{
 	Tracestate: "tracestate", GRPCStatus: "grpc-status", GRPCMessage: "grpc-message", GRPCTimeout: "grpc-timeout",
 	GRPCAcceptEncoding: "grpc-accept-encoding",
 	EnvoyAttemptCount:  "x-envoy-attempt-count", EnvoyDecoratorOperation: "x-envoy-decorator-operation",
-	EnvoyDegraded:                     "x-envoy-degraded",
-	EnvoyDownstreamServiceCluster:     "x-envoy-downstream-service-cluster",
-	EnvoyDownstreamServiceNode:        "x-envoy-downstream-service-node",
-	EnvoyExpectedRqTimeoutMs:          "x-envoy-expected-rq-timeout-ms",
-	EnvoyExternalAddress:              "x-envoy-external-address",
-	EnvoyForceTrace:                   "x-envoy-force-trace",
-	EnvoyHedgeOnPerTryTimeout:         "x-envoy-hedge-on-per-try-timeout",
-	EnvoyImmediateHealthCheckFail:     "x-envoy-immediate-health-check-fail",
-	EnvoyInternal:                     "x-envoy-internal",
-	EnvoyIPTags:                       "x-envoy-ip-tags",
-	EnvoyIsTimeoutRetry:               "x-envoy-is-timeout-retry",
-	EnvoyMaxRetries:                   "x-envoy-max-retries",
-	EnvoyOriginalHost:                 "x-envoy-original-host",
-	EnvoyOriginalPath:                 "x-envoy-original-path",
-	EnvoyOriginalURL:                  "x-envoy-original-url",
-	EnvoyOverloaded:                   "x-envoy-overloaded",
-	EnvoyLocalOverloaded:              "x-envoy-local-overloaded",
-	EnvoyRatelimited:                  "x-envoy-ratelimited",
-	EnvoyRetriableHeaderNames:         "x-envoy-retriable-header-names",
-	EnvoyRetriableStatusCodes:         "x-envoy-retriable-status-codes",
-	EnvoyRetryGrpcOn:                  "x-envoy-retry-grpc-on",
-	EnvoyRetryOn:                      "x-envoy-retry-on",
-	EnvoyUpstreamAltStatName:          "x-envoy-upstream-alt-stat-name",
-	EnvoyUpstreamCanary:               "x-envoy-upstream-canary",
-	EnvoyUpstreamRqPerTryTimeoutMs:    "x-envoy-upstream-rq-per-try-timeout-ms",
-	EnvoyUpstreamRqTimeoutAltResponse: "x-envoy-upstream-rq-timeout-alt-response",
-	EnvoyUpstreamRqTimeoutMs:          "x-envoy-upstream-rq-timeout-ms",
-	EnvoyUpstreamServiceTime:          "x-envoy-upstream-service-time",
-	EnvoyUpstreamHealthCheckedCluster: "x-envoy-upstream-healthchecked-cluster",
-	EnvoyUpstreamStreamDurationMs:     "x-envoy-upstream-stream-duration-ms",
+	EnvoyDegraded:                      "x-envoy-degraded",
+	EnvoyDownstreamServiceCluster:      "x-envoy-downstream-service-cluster",
+	EnvoyDownstreamServiceNode:         "x-envoy-downstream-service-node",
+	EnvoyExpectedRqTimeoutMs:           "x-envoy-expected-rq-timeout-ms",
+	EnvoyExternalAddress:               "x-envoy-external-address",
+	EnvoyForceTrace:                    "x-envoy-force-trace",
+	EnvoyHedgeOnPerTryTimeout:          "x-envoy-hedge-on-per-try-timeout",
+	EnvoyImmediateHealthCheckFail:      "x-envoy-immediate-health-check-fail",
+	EnvoyInternal:                      "x-envoy-internal",
+	EnvoyIPTags:                        "x-envoy-ip-tags",
+	EnvoyIsTimeoutRetry:                "x-envoy-is-timeout-retry",
+	EnvoyMaxRetries:                    "x-envoy-max-retries",
+	EnvoyOriginalHost:                  "x-envoy-original-host",
+	EnvoyOriginalPath:                  "x-envoy-original-path",
+	EnvoyOriginalURL:                   "x-envoy-original-url",
+	EnvoyOverloaded:                    "x-envoy-overloaded",
+	EnvoyLocalOverloaded:               "x-envoy-local-overloaded",
+	EnvoyRatelimited:                   "x-envoy-ratelimited",
+	EnvoyRetriableHeaderNames:          "x-envoy-retriable-header-names",
+	EnvoyRetriableStatusCodes:          "x-envoy-retriable-status-codes",
+	EnvoyRetryGrpcOn:                   "x-envoy-retry-grpc-on",
+	EnvoyRetryOn:                       "x-envoy-retry-on",
+	EnvoyUpstreamAltStatName:           "x-envoy-upstream-alt-stat-name",
+	EnvoyUpstreamCanary:                "x-envoy-upstream-canary",
+	EnvoyUpstreamRqPerTryTimeoutMs:     "x-envoy-upstream-rq-per-try-timeout-ms",
+	EnvoyUpstreamRqTimeoutAltResponse:  "x-envoy-upstream-rq-timeout-alt-response",
+	EnvoyUpstreamRqTimeoutMs:           "x-envoy-upstream-rq-timeout-ms",
+	EnvoyUpstreamServiceTime:           "x-envoy-upstream-service-time",
+	EnvoyUpstreamHealthCheckedCluster:  "x-envoy-upstream-healthchecked-cluster",
+	EnvoyUpstreamStreamDurationMs:      "x-envoy-upstream-stream-duration-ms",
+	AccessControlRequestMethod:         "access-control-request-method",
+	AccessControlRequestHeaders:        "access-control-request-headers",
+	AccessControlRequestPrivateNetwork: "access-control-request-private-network",
+	AccessControlAllowOrigin:           "access-control-allow-origin",
+	AccessControlAllowHeaders:          "access-control-allow-headers",
+	AccessControlAllowMethods:          "access-control-allow-methods",
+	AccessControlAllowCredentials:      "access-control-allow-credentials",
+	AccessControlAllowPrivateNetwork:   "access-control-allow-private-network",
+	AccessControlExposeHeaders:         "access-control-expose-headers",
+	AccessControlMaxAge:                "access-control-max-age",
+	IfMatch:                            "if-match",
+	IfNoneMatch:                        "if-none-match",
+	IfModifiedSince:                    "if-modified-since",
+	IfUnmodifiedSince:                  "if-unmodified-since",
+	IfRange:                            "if-range",
+	Pragma:                             "pragma",
+	Age:                                "age",
+	Expires:                            "expires",
+	ProxyStatus:                        "proxy-status",
 }
 
 // Name returns the canonical lower-case name of id.

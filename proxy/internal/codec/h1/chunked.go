@@ -1,0 +1,173 @@
+package h1
+
+import (
+	"bytes"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+)
+
+// chunkState is where the reading of a chunked body stands (RFC 9112, section 7.1).
+type chunkState uint8
+
+const (
+	chunkSize    chunkState = iota // before the first digit
+	chunkDigits                    // within the size
+	chunkExt                       // between the size and CR
+	chunkLF                        // after CR
+	chunkData                      // within the data
+	chunkEnd                       // between the data and LF
+	chunkTrailer                   // after the last chunk
+)
+
+// maxChunkLineBytes bounds a chunk's size line with its extensions, which are read over.
+const maxChunkLineBytes = 128 << 10
+
+// dechunk consumes a chunked body and its trailers. The data is collected, see take; trailers are put into m.trailers.
+//
+// As Envoy, it is lenient where no other parser can be fooled about the data: extensions may hold anything but a bare CR or LF,
+// and what follows the data up to its LF is read over, unless StrictChunks is set.
+func (m *message) dechunk(p *Pool, o *Options, b []byte, max int) (n int, done bool, err *codec.Err) {
+	for n < len(b) {
+		c := b[n]
+		switch m.chunk {
+		case chunkSize, chunkDigits, chunkExt:
+			if m.line++; m.line > maxChunkLineBytes {
+				return n, false, ErrChunkExtension
+			}
+			if err := m.sizeByte(c); err != nil {
+				return n, false, err
+			}
+			n++
+		case chunkLF:
+			if c != '\n' {
+				return n, false, ErrChunkExtension
+			}
+			n++
+			m.line = 0
+			if m.chunk = chunkData; m.left == 0 {
+				m.chunk = chunkTrailer
+			}
+		case chunkData:
+			k := len(b) - n
+			if uint64(k) >= m.left {
+				k = int(m.left)
+				m.chunk = chunkEnd
+			}
+			m.left -= uint64(k)
+			m.take(b[n : n+k])
+			n += k
+		case chunkEnd:
+			k, err := m.endOfData(o, b[n:])
+			n += k
+			if err != nil {
+				return n, false, err
+			}
+		case chunkTrailer:
+			k, done, err := m.trailer(p, o, b[n:], max)
+			return n + k, done, err
+		}
+	}
+	return n, false, nil
+}
+
+// sizeByte reads a byte of the size line before its LF.
+func (m *message) sizeByte(c byte) *codec.Err {
+	if m.chunk == chunkExt {
+		switch c {
+		case '\r':
+			m.chunk = chunkLF
+		case '\n':
+			return ErrChunkExtension
+		}
+		return nil
+	}
+	if d := hexDigit(c); d >= 0 {
+		if m.left>>60 != 0 {
+			return ErrChunkSize
+		}
+		m.left = m.left<<4 | uint64(d)
+		m.chunk = chunkDigits
+		return nil
+	}
+	if m.chunk == chunkSize {
+		return ErrChunkSize
+	}
+	switch c {
+	case '\r':
+		m.chunk = chunkLF
+	case ';', ' ', '\t':
+		m.chunk = chunkExt
+	default:
+		return ErrChunkSize
+	}
+	return nil
+}
+
+// endOfData reads the line end after a chunk's data.
+func (m *message) endOfData(o *Options, b []byte) (n int, err *codec.Err) {
+	if !o.StrictChunks {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			i = len(b) - 1
+		} else {
+			m.chunk = chunkSize
+		}
+		if m.line += i; m.line > maxChunkLineBytes {
+			return 0, ErrChunkEnd
+		}
+		if m.chunk == chunkSize {
+			m.line = 0
+		}
+		return i + 1, nil
+	}
+	switch {
+	case b[0] == '\r' && m.line == 0:
+		m.line = 1
+	case b[0] == '\n' && m.line == 1:
+		m.line, m.chunk = 0, chunkSize
+	default:
+		return 0, ErrChunkEnd
+	}
+	return 1, nil
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// trailer reads what follows the last chunk up to the empty line.
+func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done bool, err *codec.Err) {
+	if len(m.part) == 0 && len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
+		return 2, true, nil
+	}
+	raw, n, err := m.gather(p, b, max, true, ErrTrailerTooLarge)
+	if raw == nil {
+		return n, false, err
+	}
+	if len(p.lines) == 0 {
+		return n, true, nil
+	}
+	m.trailers.Init(m.h.Arena())
+	buf := m.h.Arena().Bytes(len(raw))
+	copy(buf, raw)
+	rules := fieldRules{tooMany: ErrTooManyTrailers}
+	if o.EnableTrailers {
+		rules.max = o.maxHeaders()
+	}
+	if m.h.Formatter() != nil && o.NewFormatter != nil {
+		m.trailers.SetFormatter(o.NewFormatter(m.h.Arena()))
+	}
+	if err := o.fields(&m.trailers, buf, p.lines, &rules); err != nil {
+		return n, false, err
+	}
+	if !o.EnableTrailers {
+		m.trailers.Init(m.h.Arena())
+	}
+	return n, true, nil
+}

@@ -1,0 +1,366 @@
+package h1
+
+import (
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+)
+
+// Client is the client side of an HTTP/1 connection. owner: worker.
+//
+// It may be destroyed within any of its callbacks, but its memory must not be used for another connection before Dispatch has
+// returned.
+type Client struct {
+	handler codec.ClientHandler
+	out     codec.Output
+	opts    *Options
+	pool    *Pool
+	x       *exchange
+
+	count  uint32
+	proto  http.Proto
+	closed bool // no further request
+	notify bool // the last response asked for the close
+	above  bool
+	busy   bool
+}
+
+var _ codec.ClientConn = (*Client)(nil)
+
+// NewClient returns the client side of a connection. opts is not changed and may be shared; pool is the worker's.
+func NewClient(handler codec.ClientHandler, out codec.Output, opts *Options, pool *Pool) *Client {
+	c := &Client{}
+	c.Init(handler, out, opts, pool)
+	return c
+}
+
+// Init makes c ready for a new connection.
+func (c *Client) Init(handler codec.ClientHandler, out codec.Output, opts *Options, pool *Pool) {
+	*c = Client{handler: handler, out: out, opts: opts, pool: pool, proto: http.HTTP11}
+}
+
+// Protocol returns the version of the last response.
+func (c *Client) Protocol() http.Proto { return c.proto }
+
+// MaxStreams is 1.
+func (c *Client) MaxStreams() int { return 1 }
+
+// Active is how many requests are under way: 0 or 1.
+func (c *Client) Active() int {
+	if c.x != nil && !c.x.over {
+		return 1
+	}
+	return 0
+}
+
+// CloseNotified reports whether the last response's head asked for the connection's close (upstream_cx_close_notify).
+func (c *Client) CloseNotified() bool { return c.notify }
+
+// NewStream starts a request. There must be none under way.
+func (c *Client) NewStream(d codec.ResponseDecoder, h *http.HeaderMap) codec.ClientStream {
+	x := c.pool.getExchange()
+	c.count++
+	x.c, x.dec, x.message.h, x.id = c, d, h, c.count
+	x.version = http.HTTP11
+	x.data.Init(c.out.Out().Pool())
+	if c.x != nil {
+		// The user broke the contract (one at a time): the new request gets no events and takes no bytes.
+		x.over, x.orphan = true, true
+		return x
+	}
+	c.x = x
+	if c.above {
+		x.above = true
+		d.OnAboveHighWatermark()
+	}
+	return x
+}
+
+// Dispatch consumes bytes from the upstream. Bytes that belong to no request are an error.
+func (c *Client) Dispatch(b []byte) (n int, err error) {
+	c.busy = true
+	n, cerr := c.dispatch(b)
+	c.busy = false
+	if c.x != nil && c.x.over {
+		c.drop()
+	}
+	if cerr != nil {
+		c.closed = true
+		return n, cerr
+	}
+	return n, nil
+}
+
+func (c *Client) dispatch(b []byte) (n int, err *codec.Err) {
+	for n < len(b) {
+		x := c.x
+		if x != nil && x.over {
+			c.drop()
+			continue
+		}
+		if x == nil || x.phase == phaseDone {
+			if c.closed {
+				return len(b), nil
+			}
+			c.closed = true
+			if x != nil || c.count > 0 {
+				return n, ErrExtraneous
+			}
+			return n, ErrPremature
+		}
+		k := 0
+		if x.phase == phaseHead {
+			k, err = c.head(x, b[n:], n)
+		} else {
+			k, err = c.body(x, b[n:])
+		}
+		n += k
+		if err != nil {
+			c.fail(x)
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (c *Client) maxHead() int {
+	if c.opts.MaxHeadBytes > 0 {
+		return c.opts.MaxHeadBytes
+	}
+	return DefaultMaxResponseHeadBytes
+}
+
+func (c *Client) head(x *exchange, b []byte, _ int) (n int, err *codec.Err) {
+	if len(x.message.part) == 0 && b[0] != 'H' {
+		return 0, ErrNotHTTP
+	}
+	had := len(x.message.part)
+	raw, n, err := x.gather(c.pool, b, c.maxHead(), false, ErrHeadTooLarge)
+	if err != nil {
+		return n, err
+	}
+	if raw == nil {
+		return n, x.checkPartial(had)
+	}
+	x.bytes.HeaderReceived += uint64(len(raw))
+	x.bytes.Received += uint64(len(raw))
+	h := x.message.h
+	info := informational(raw)
+	if info {
+		h = &x.trailers
+		h.Init(x.message.h.Arena())
+	}
+	code, err := c.opts.parseResponse(x, h, raw, c.pool.lines)
+	x.message.part = x.message.part[:0]
+	x.looked = false
+	if err != nil {
+		return n, err
+	}
+	c.proto = x.version
+	if info {
+		x.phase = phaseHead
+		x.dec.Decode1xx(h)
+		if !x.over {
+			h.Release()
+		}
+		return n, nil
+	}
+	if code == 101 || x.phase == phaseTunnel {
+		x.closes = true
+	}
+	x.closes = x.closes || x.notify || x.phase == phaseUntilEOF
+	c.notify = x.notify
+	end := x.phase == phaseDone
+	if end {
+		c.responseDone(x, len(b) > n)
+	}
+	x.dec.DecodeHeaders(h, end)
+	if end {
+		c.finish(x)
+	}
+	return n, nil
+}
+
+// informational tells whether a complete head is that of a 1xx response other than 101.
+func informational(raw []byte) bool {
+	s, err := parseStatusLine(firstLine(raw))
+	return err == nil && s.code < 200 && s.code != 101
+}
+
+func firstLine(b []byte) []byte {
+	for i, c := range b {
+		if c == '\n' {
+			if i > 0 && b[i-1] == '\r' {
+				i--
+			}
+			return b[:i]
+		}
+	}
+	return b
+}
+
+// checkPartial looks at the status line of a head that is not complete, once, so that an error in it is seen at once.
+func (x *exchange) checkPartial(had int) *codec.Err {
+	if x.looked {
+		return nil
+	}
+	for i := had; i < len(x.message.part); i++ {
+		if x.message.part[i] == '\n' {
+			x.looked = true
+			_, err := parseStatusLine(firstLine(x.message.part))
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) body(x *exchange, b []byte) (n int, err *codec.Err) {
+	n, done, err := x.message.body(c.pool, c.opts, b, c.maxHead())
+	if err != nil {
+		x.drop()
+		return n, err
+	}
+	trailers := done && x.trailers.Len() > 0
+	if done {
+		x.phase = phaseDone
+		c.responseDone(x, len(b) > n)
+	}
+	if x.pending() || done && !trailers {
+		x.dec.DecodeData(x.taken(), done && !trailers)
+		x.drop()
+	}
+	if trailers && !x.over {
+		x.dec.DecodeTrailers(&x.trailers)
+	}
+	if done {
+		c.finish(x)
+	}
+	return n, nil
+}
+
+// responseDone is called just before the event that ends the response: surplus bytes make the connection useless.
+func (c *Client) responseDone(x *exchange, surplus bool) {
+	if surplus {
+		x.closes = true
+	}
+	if !x.encoded {
+		// The answer is ahead of the request: the rest of the request would have to be sent first, as in Envoy it is not.
+		x.closes = true
+	}
+}
+
+// finish ends the stream if both directions are done.
+func (c *Client) finish(x *exchange) {
+	if x.over || x.phase != phaseDone || !x.encoded {
+		return
+	}
+	c.end(x)
+}
+
+// end gives the stream's state back and tells the handler.
+func (c *Client) end(x *exchange) {
+	if x.closes {
+		c.closed = true
+	}
+	reusable := !c.closed
+	x.over = true
+	if !c.busy {
+		c.drop()
+	} else if c.x == x {
+		// A new stream may be started by the handler: make room for it.
+		c.x = nil
+		c.pool.putExchange(x)
+	}
+	c.handler.OnStreamDone(reusable)
+}
+
+// fail resets the stream after an error in the response.
+func (c *Client) fail(x *exchange) {
+	c.closed = true
+	if x.over {
+		return
+	}
+	d := x.dec
+	x.closes = true
+	x.over = true
+	d.OnReset(http.ResetProtocolError, "")
+	c.handler.OnStreamDone(false)
+}
+
+// EOF says that the upstream sends no more. A response whose body ends with the connection is complete by it.
+func (c *Client) EOF() error {
+	x := c.x
+	c.closed = true
+	if x == nil || x.over {
+		return nil
+	}
+	switch x.phase {
+	case phaseUntilEOF, phaseTunnel:
+		x.closes = true
+		x.phase = phaseDone
+		x.dec.DecodeData(x.taken(), true)
+		if c.x == x {
+			c.finish(x)
+		}
+		return nil
+	case phaseDone:
+		return nil
+	}
+	started := x.phase != phaseHead || len(x.message.part) > 0
+	d := x.dec
+	c.discard(x)
+	if !started {
+		d.OnReset(http.ResetConnectionTermination, "")
+		c.handler.OnStreamDone(false)
+		return nil
+	}
+	d.OnReset(http.ResetProtocolError, "")
+	c.handler.OnStreamDone(false)
+	return ErrUnexpectedEOF
+}
+
+// discard ends the stream without a word.
+func (c *Client) discard(x *exchange) {
+	x.over = true
+	c.closed = true
+	if !c.busy {
+		c.drop()
+	}
+}
+
+// GoAway does nothing.
+func (c *Client) GoAway(bool) {}
+
+// OnHighWatermark tells the current response's decoder that the request piles up.
+func (c *Client) OnHighWatermark() {
+	c.above = true
+	if x := c.x; x != nil && !x.over && !x.above {
+		x.above = true
+		x.dec.OnAboveHighWatermark()
+	}
+}
+
+// OnLowWatermark is the end of OnHighWatermark.
+func (c *Client) OnLowWatermark() {
+	c.above = false
+	if x := c.x; x != nil && !x.over && x.above {
+		x.above = false
+		x.dec.OnBelowLowWatermark()
+	}
+}
+
+// Destroy gives back all memory without callbacks.
+func (c *Client) Destroy() {
+	c.closed = true
+	if c.x == nil {
+		return
+	}
+	if c.x.over = true; !c.busy {
+		c.drop()
+	}
+}
+
+func (c *Client) drop() {
+	x := c.x
+	c.x = nil
+	c.pool.putExchange(x)
+}

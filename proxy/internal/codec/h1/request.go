@@ -1,0 +1,164 @@
+package h1
+
+import (
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+)
+
+// noHost stands in :authority until a host header is seen. No received value can be equal to it.
+const noHost = "\x00"
+
+// framing are the fields that decide about a message's body and connection.
+var framing = http.MakeSet(http.Connection, http.ProxyConnection, http.ContentLength, http.TransferEncoding, http.Upgrade)
+
+var requestRules = fieldRules{merge: &http.RequestInline, tooMany: ErrTooManyHeaders, request: true}
+
+// parseRequest fills r.h from a complete head and decides about the body.
+func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err {
+	h := r.h
+	buf := h.Arena().Bytes(len(raw))
+	copy(buf, raw)
+	first, err := o.parseRequestLine(buf[lines[0].start:lines[0].end])
+	if err != nil {
+		return err
+	}
+	r.version = first.version
+	if o.NewFormatter != nil {
+		h.SetFormatter(o.NewFormatter(h.Arena()))
+	}
+	h.AddConst(http.Method, first.method)
+	h.AddConst(http.Path, http.View(first.target))
+	h.AddConst(http.Authority, noHost)
+	if !first.simple {
+		rules := requestRules
+		rules.max = o.maxHeaders()
+		if err := o.fields(h, buf, lines[1:], &rules); err != nil {
+			return err
+		}
+	}
+	if h.Get(http.Authority) == noHost {
+		h.Remove(http.Authority)
+	}
+	r.closes = first.version == http.HTTP10
+	if h.HasAny(&framing) || first.method == "CONNECT" || r.closes {
+		if err := o.frameRequest(r, h, first.method); err != nil {
+			return err
+		}
+	}
+	if first.method == "HEAD" {
+		r.isHead = true
+	}
+	if c := first.target[0]; c != '/' || first.method == "CONNECT" {
+		if err := o.requestTarget(h, first); err != nil {
+			return err
+		}
+	}
+	if a := h.Get(http.Authority); !allOf(a, ctAuth) {
+		return ErrAuthority
+	}
+	return nil
+}
+
+// requestTarget puts a target that is not in origin form into the pseudo headers.
+func (o *Options) requestTarget(h *http.HeaderMap, first startLine) *codec.Err {
+	connect := first.method == "CONNECT"
+	if !connect && (first.target[0] == '*' && first.method == "OPTIONS" || !o.AllowAbsoluteURL) {
+		return nil
+	}
+	scheme, authority, path, err := splitTarget(first.target, connect)
+	if err != nil {
+		return err
+	}
+	if connect {
+		h.Remove(http.Path)
+	} else {
+		h.SetConst(http.Path, path)
+	}
+	if h.Has(http.Authority) {
+		h.SetConst(http.Authority, authority)
+	} else {
+		h.InsertView(pseudoLen(h), http.Authority, authority)
+	}
+	if !connect {
+		h.InsertView(pseudoLen(h), http.Scheme, scheme)
+	}
+	return nil
+}
+
+func pseudoLen(h *http.HeaderMap) int {
+	n := 0
+	for _, f := range h.All() {
+		if f.ID < http.Method || f.ID > http.Protocol {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// frameRequest decides where the request's body ends (RFC 9112, section 6.3) and whether the connection stays.
+func (o *Options) frameRequest(r *request, h *http.HeaderMap, method string) *codec.Err {
+	tunnel := false
+	if upgrades(h) {
+		v := h.Get(http.Upgrade)
+		if equalFold(v, "h2c") || o.IgnoreUpgrade != nil && o.IgnoreUpgrade(v) {
+			ignoreUpgrade(h)
+		} else {
+			tunnel, r.upgrade = true, true
+		}
+	}
+	length, chunked, err := o.bodyLength(h, method == "CONNECT")
+	if err != nil {
+		return err
+	}
+	if method == "CONNECT" {
+		tunnel, r.connect = true, true
+	}
+	r.closes = closes(h, r.version)
+	if !tunnel && h.Has(http.Connection) {
+		if err := nominated(h); err != nil {
+			return err
+		}
+	}
+	switch {
+	case tunnel:
+		r.phase = phaseTunnel
+	case chunked:
+		r.phase = phaseChunked
+	case length > 0:
+		r.phase, r.left = phaseLength, length
+	}
+	return nil
+}
+
+// bodyLength reads content-length and transfer-encoding and refuses what could be read in two ways.
+func (o *Options) bodyLength(h *http.HeaderMap, connect bool) (length uint64, chunked bool, err *codec.Err) {
+	cl := h.Find(http.ContentLength)
+	te := h.Find(http.TransferEncoding)
+	if cl != nil && te == nil {
+		var ok bool
+		if length, ok = decimal(cl.Value); !ok {
+			return 0, false, ErrContentLength
+		}
+	}
+	if connect && cl != nil {
+		if cl.Value != "0" {
+			return 0, false, ErrConnBody
+		}
+		h.Remove(http.ContentLength)
+		cl, te = nil, h.Find(http.TransferEncoding)
+	}
+	if te != nil {
+		chunked = equalFold(te.Value, "chunked")
+		if cl != nil {
+			if !chunked || !o.AllowChunkedLength {
+				return 0, false, ErrLengthAndTE
+			}
+			h.Remove(http.ContentLength)
+		}
+		if !chunked || connect {
+			return 0, false, ErrTransferEncoding
+		}
+	}
+	return length, chunked, nil
+}

@@ -1,0 +1,306 @@
+package h1
+
+import (
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+)
+
+// Server is the server side of an HTTP/1 connection. owner: worker.
+//
+// It may be destroyed within any of its callbacks, but its memory must not be used for another connection before Dispatch has
+// returned.
+type Server struct {
+	handler codec.ServerHandler
+	out     codec.Output
+	opts    *Options
+	pool    *Pool
+	req     *request
+
+	sent   uint64                              // bytes handed to out in all
+	queued [DefaultMaxOutboundResponses]uint64 // where in sent the last responses end
+	count  uint32
+	nqueue uint8
+	proto  http.Proto
+	closed bool // nothing is read any more
+	above  bool // the connection's write buffer is over its limit
+	busy   bool // within Dispatch
+}
+
+var _ codec.ServerConn = (*Server)(nil)
+
+// NewServer returns the server side of a connection. opts is not changed and may be shared; pool is the worker's.
+func NewServer(handler codec.ServerHandler, out codec.Output, opts *Options, pool *Pool) *Server {
+	s := &Server{}
+	s.Init(handler, out, opts, pool)
+	return s
+}
+
+// Init makes s ready for a new connection.
+func (s *Server) Init(handler codec.ServerHandler, out codec.Output, opts *Options, pool *Pool) {
+	*s = Server{handler: handler, out: out, opts: opts, pool: pool, proto: http.HTTP11}
+}
+
+// Protocol returns the version of the current or last request; HTTP/1.0 stands for all but HTTP/1.1.
+func (s *Server) Protocol() http.Proto { return s.proto }
+
+// Dispatch consumes bytes from the client. It stops after a complete request until its response is encoded completely: the
+// user calls it again then, at the latest from RequestDecoder.OnEncodeComplete's caller, with the bytes that are left.
+func (s *Server) Dispatch(b []byte) (n int, err error) {
+	s.busy = true
+	n, cerr := s.dispatch(b)
+	s.busy = false
+	if s.req != nil && s.req.over {
+		s.drop()
+	}
+	if cerr != nil {
+		s.closed = true
+		return n, cerr
+	}
+	return n, nil
+}
+
+func (s *Server) dispatch(b []byte) (n int, err *codec.Err) {
+	for {
+		if s.closed {
+			return len(b), nil
+		}
+		r := s.req
+		if r != nil && r.over {
+			s.drop()
+			continue
+		}
+		if r == nil {
+			for n < len(b) && (b[n] == '\r' || b[n] == '\n') {
+				n++
+			}
+			if n == len(b) {
+				return n, nil
+			}
+			if r, err = s.begin(b[n]); err != nil {
+				return n, err
+			}
+			continue
+		}
+		if r.phase == phaseDone || n == len(b) {
+			return n, nil
+		}
+		k := 0
+		if r.phase == phaseHead {
+			k, err = s.head(r, b[n:])
+		} else {
+			k, err = s.body(r, b[n:])
+		}
+		n += k
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// begin starts a request.
+func (s *Server) begin(first byte) (*request, *codec.Err) {
+	r := s.pool.getRequest()
+	s.count++
+	s.proto = http.HTTP11
+	s.req = r
+	r.s, r.id = s, s.count
+	r.version = http.HTTP11
+	r.data.Init(s.out.Out().Pool())
+	r.dec, r.h = s.handler.NewStream(r)
+	if s.flooded() {
+		r.over = true
+		return r, ErrFlood
+	}
+	if r.over {
+		return r, nil
+	}
+	if s.above {
+		r.above = true
+		r.dec.OnAboveHighWatermark()
+	}
+	if class[first]&ctToken == 0 && !r.over {
+		return r, s.fail(r, ErrMethod)
+	}
+	return r, nil
+}
+
+// flooded tells whether too many responses wait to be sent as another request begins.
+func (s *Server) flooded() bool {
+	max := min(s.opts.maxOutbound(), len(s.queued))
+	if int(s.nqueue) < max {
+		return false
+	}
+	drained := s.sent - min(s.sent, uint64(s.out.Buffered()))
+	waiting := 0
+	for _, end := range s.queued[:s.nqueue] {
+		if end > drained {
+			waiting++
+		}
+	}
+	return waiting >= max
+}
+
+func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
+	max := s.opts.MaxHeadBytes
+	if max == 0 {
+		max = DefaultMaxRequestHeadBytes
+	}
+	had := len(r.message.part)
+	raw, n, err := r.gather(s.pool, b, max, false, ErrHeadTooLarge)
+	if err != nil {
+		return n, s.fail(r, err)
+	}
+	lines := s.pool.lines
+	if raw == nil {
+		if raw, n, err = s.partial(r, had, n); err != nil {
+			return n, s.fail(r, err)
+		}
+		if raw == nil {
+			return n, nil
+		}
+		lines = s.pool.lines
+	}
+	r.bytes.HeaderReceived = uint64(len(raw))
+	r.bytes.Received += uint64(len(raw))
+	r.phase = phaseDone
+	err = s.opts.parseRequest(r, raw, lines)
+	r.message.part = r.message.part[:0]
+	if err != nil {
+		return n, s.fail(r, err)
+	}
+	s.proto = r.version
+	r.dec.DecodeHeaders(r.h, r.phase == phaseDone)
+	return n, nil
+}
+
+// partial looks at the request line of a head that is not complete: an error in it is reported at once, and a request without
+// version (HTTP/0.9) is complete.
+func (s *Server) partial(r *request, had, n int) (raw []byte, used int, err *codec.Err) {
+	if r.looked {
+		return nil, n, nil
+	}
+	head := r.message.part
+	for i := had; i < len(head); i++ {
+		if head[i] != '\n' {
+			continue
+		}
+		r.looked = true
+		end := i
+		if end > 0 && head[end-1] == '\r' {
+			end--
+		}
+		first, err := s.opts.parseRequestLine(head[:end])
+		if err != nil || !first.simple {
+			return nil, n, err
+		}
+		s.pool.lines = append(s.pool.lines[:0], line{0, int32(end)})
+		return head[:i+1], i + 1 - had, nil
+	}
+	return nil, n, nil
+}
+
+func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
+	n, done, err := r.message.body(s.pool, s.opts, b, s.maxHead())
+	if err != nil {
+		r.drop()
+		return n, s.fail(r, err)
+	}
+	trailers := done && r.trailers.Len() > 0
+	if done {
+		r.phase = phaseDone
+	}
+	if r.pending() || done && !trailers {
+		r.dec.DecodeData(r.taken(), done && !trailers)
+		r.drop()
+	}
+	if trailers && !r.over {
+		r.dec.DecodeTrailers(&r.trailers)
+	}
+	return n, nil
+}
+
+func (s *Server) maxHead() int {
+	if s.opts.MaxHeadBytes > 0 {
+		return s.opts.MaxHeadBytes
+	}
+	return DefaultMaxRequestHeadBytes
+}
+
+// fail reports a broken request to its decoder, which answers it.
+func (s *Server) fail(r *request, err *codec.Err) *codec.Err {
+	if r.phase == phaseHead || !r.responded && r.phase == phaseDone {
+		s.proto = http.HTTP11
+	}
+	r.closes, r.failed = true, true
+	if !r.over {
+		r.dec.DecodeError(err)
+	}
+	return err
+}
+
+// EOF says that the client sends no more. A tunnel ends in this direction; any other request is over.
+func (s *Server) EOF() error {
+	r := s.req
+	s.closed = true
+	if r == nil || r.over {
+		return nil
+	}
+	if r.phase == phaseTunnel {
+		s.closed = false
+		r.phase = phaseDone
+		r.dec.DecodeData(r.taken(), true)
+		return nil
+	}
+	d := r.dec
+	r.over = true
+	if !s.busy {
+		s.drop()
+	}
+	d.OnReset(http.ResetConnectionTermination, "")
+	return nil
+}
+
+// GoAway does nothing: the user adds "connection: close" to the next response.
+func (s *Server) GoAway(bool) {}
+
+// OnHighWatermark tells the current request's decoder that its response piles up.
+func (s *Server) OnHighWatermark() {
+	s.above = true
+	if r := s.req; r != nil && !r.over && !r.above {
+		r.above = true
+		r.dec.OnAboveHighWatermark()
+	}
+}
+
+// OnLowWatermark is the end of OnHighWatermark.
+func (s *Server) OnLowWatermark() {
+	s.above = false
+	if r := s.req; r != nil && !r.over && r.above {
+		r.above = false
+		r.dec.OnBelowLowWatermark()
+	}
+}
+
+// Destroy gives back all memory without callbacks.
+func (s *Server) Destroy() {
+	s.closed = true
+	if s.req == nil {
+		return
+	}
+	if s.req.over = true; !s.busy {
+		s.drop()
+	}
+}
+
+// drop gives the current request's state back.
+func (s *Server) drop() {
+	r := s.req
+	s.req = nil
+	s.pool.putRequest(r)
+}
+
+// drop forgets body bytes that the user left.
+func (m *message) drop() {
+	m.run = nil
+	m.data.Reset()
+}
