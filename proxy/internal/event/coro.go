@@ -6,11 +6,12 @@ import "iter"
 // switch). It is created, resumed and stopped on its worker only. Its body must not lock its OS thread nor hold a mutex across
 // Wait.
 type Coro struct {
-	next   func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
-	done   bool
-	inside bool
+	next    func() (struct{}, bool)
+	stop    func()
+	yield   func(struct{}) bool
+	done    bool
+	inside  bool
+	stopped bool
 }
 
 // Go starts body and runs it until its first Wait. body gets the Coro to wait on.
@@ -27,7 +28,7 @@ func (w *Worker) Go(body func(c *Coro)) *Coro {
 
 // Wait gives the thread back until Resume. It returns false when the Coro was stopped: the body must then return at once.
 // Call it from the body only.
-func (c *Coro) Wait() bool { return c.yield(struct{}{}) }
+func (c *Coro) Wait() bool { return !c.stopped && c.yield(struct{}{}) }
 
 // Resume runs the body until its next Wait or its end; done tells which. It does nothing if called from the body itself.
 func (c *Coro) Resume() (done bool) {
@@ -43,10 +44,15 @@ func (c *Coro) Resume() (done bool) {
 	return c.done
 }
 
-// Stop ends a waiting body: its Wait returns false. It must not be called from the body.
+// Stop ends a waiting body: its Wait returns false. Called from the body itself (what it did ended its own stream), it makes the
+// next Wait return false.
 func (c *Coro) Stop() {
-	if !c.done {
-		c.stop()
-		c.done = true
+	c.stopped = true
+	if c.done || c.inside {
+		return
 	}
+	c.inside = true // what the body does on its way out may call Resume
+	c.stop()
+	c.inside = false
+	c.done = true
 }

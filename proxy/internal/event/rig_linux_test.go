@@ -1,0 +1,3 @@
+package event_test
+
+var kinds = []kind{newReal("epoll"), newReal("std")}

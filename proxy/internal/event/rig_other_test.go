@@ -1,0 +1,5 @@
+//go:build !linux
+
+package event_test
+
+var kinds = []kind{newReal("std")}
