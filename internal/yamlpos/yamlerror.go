@@ -1,0 +1,97 @@
+package yamlpos
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// yamlError gives an error of the YAML library a position. The library tells a line, for errors of its parser one that
+// counts from 0, and no column: the column is guessed from what the message is about.
+func yamlError(file string, src []byte, err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 1
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		if num, text, ok := strings.Cut(rest, ": "); ok {
+			if n, err := strconv.Atoi(num); err == nil {
+				line, msg = n, text
+			}
+		}
+		if fromParser(msg) {
+			line++
+		}
+	}
+	pos := Pos{File: file, Line: line, Col: 1}
+	if name, ok := strings.CutPrefix(msg, "unknown anchor '"); ok {
+		name, _, _ = strings.Cut(name, "'")
+		if off := findAlias(src, name); off >= 0 {
+			return &SyntaxError{Pos: placeOf(file, src, off), Msg: "invalid YAML: " + msg}
+		}
+	}
+	lines := lineStarts(src)
+	if line <= len(lines) {
+		text := src[lines[line-1]:]
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			text = text[:i]
+		}
+		pos.Col = 1 + utf8.RuneCount(text[:guessColumn(msg, text)])
+	}
+	return &SyntaxError{Pos: pos, Msg: "invalid YAML: " + msg}
+}
+
+func fromParser(msg string) bool {
+	what, ok := strings.CutPrefix(msg, "did not find expected ")
+	if !ok {
+		return strings.HasPrefix(msg, "found undefined tag") || strings.HasPrefix(msg, "found duplicate %")
+	}
+	switch what {
+	case "<document start>", "',' or ']'", "',' or '}'", "key", "'-' indicator", "node content":
+		return true
+	}
+	return false
+}
+
+// guessColumn returns the offset in line of what msg complains about, or of the first character.
+func guessColumn(msg string, line []byte) int {
+	first := len(line) - len(bytes.TrimLeft(line, " "))
+	marks := ""
+	switch {
+	case strings.Contains(msg, "mapping values are not allowed"):
+		i := bytes.Index(line, []byte(": "))
+		if i < 0 {
+			return max(first, bytes.LastIndexByte(line, ':'))
+		}
+		if j := bytes.Index(line[i+1:], []byte(": ")); j >= 0 {
+			return i + 1 + j
+		}
+		return i
+	case strings.HasSuffix(msg, "',' or ']'"):
+		marks = "["
+	case strings.HasSuffix(msg, "',' or '}'"):
+		marks = "{"
+	case strings.Contains(msg, "cannot start any token"):
+		marks = "@`\t%"
+	case strings.Contains(msg, "unexpected end of stream"):
+		marks = "\"'"
+	}
+	if i := bytes.IndexAny(line, marks); i >= 0 {
+		return i
+	}
+	return first
+}
+
+// findAlias returns where *name stands, -1 if it does not.
+func findAlias(src []byte, name string) int {
+	for off := 0; ; {
+		i := bytes.Index(src[off:], []byte("*"+name))
+		if i < 0 {
+			return -1
+		}
+		off += i
+		if end := off + 1 + len(name); end == len(src) || bytes.IndexByte([]byte(" \t\r\n,]}"), src[end]) >= 0 {
+			return off
+		}
+		off++
+	}
+}

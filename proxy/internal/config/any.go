@@ -1,0 +1,179 @@
+package config
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// any writes a google.protobuf.Any from a map with @type. Without @type only an empty map is one.
+func (e *encoder) any(n yamlpos.Node) {
+	t := e.tree
+	if t.Kind(n) != yamlpos.Map {
+		e.fail(n, Error{Msg: "expected '{', a map with @type", Found: e.found(n)})
+		return
+	}
+	if t.Len(n) == 0 {
+		return
+	}
+	url, ok := e.typeURL(n)
+	if !ok {
+		return
+	}
+	mt, err := e.resolver.FindMessageByURL(url)
+	if err != nil {
+		node, _ := t.Child(n, "@type")
+		e.fail(node, unknownType(e.resolver, url))
+		return
+	}
+	m := e.schema.message(mt.Descriptor())
+	e.buf = append(e.buf, 0x0a)
+	e.buf = protowire.AppendVarint(e.buf, uint64(len(url)))
+	e.buf = append(e.buf, url...)
+	e.buf = append(e.buf, 0x12)
+	start := e.open()
+	before := e.errs.Len()
+	if m.special == plainMessage {
+		e.fields(n, m, true)
+	} else {
+		e.anyValue(n, m)
+	}
+	if e.errs.Len() == before {
+		e.checkPayload(n, m, mt.New().Interface(), e.buf[start:])
+		if isTypedStruct(m.name) {
+			e.checkTypedStruct(n)
+		}
+	}
+	if len(e.buf) == start { // an empty value is left out
+		e.buf = e.buf[:start-2]
+		return
+	}
+	e.close(start)
+}
+
+func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
+	t := e.tree
+	node, found := yamlpos.Node(0), false
+	for c := t.First(n); c < t.End(n); c = t.End(c) {
+		if string(t.Key(c)) != "@type" {
+			continue
+		}
+		if found {
+			e.report(t.KeyPos(c), Error{Msg: "repeated @type in Any"})
+			return "", false
+		}
+		node, found = c, true
+	}
+	if !found {
+		e.fail(n, Error{
+			Msg:     "missing @type in Any is only allowed for an empty object",
+			Allowed: "a key \"@type\" with the type URL of the message, such as \"type.googleapis.com/envoy.extensions.filters.http.router.v3.Router\"",
+		})
+		return "", false
+	}
+	if t.Kind(node) != yamlpos.String {
+		e.fail(node, Error{Msg: "@type: expected '\"', a string", Found: e.found(node)})
+		return "", false
+	}
+	url := string(t.Text(node))
+	if i := strings.LastIndexByte(url, '/'); i <= 0 {
+		e.fail(node, Error{Msg: "@type must contain at least one / and a nonempty host; got: " + shorten(url), Suggestion: suggestURL(e.resolver, url)})
+		return "", false
+	}
+	return url, true
+}
+
+func suggestURL(r Resolver, url string) string {
+	if url == "" || strings.HasPrefix(url, "/") {
+		return ""
+	}
+	if _, err := r.FindMessageByURL(typePrefix + url); err == nil {
+		return typePrefix + url
+	}
+	return ""
+}
+
+const typePrefix = "type.googleapis.com/"
+
+// anyValue writes an Any whose payload has a JSON form of its own, under the key value.
+func (e *encoder) anyValue(n yamlpos.Node, m *message) {
+	t := e.tree
+	top := len(e.path)
+	e.path = append(e.path, frame{name: "value", index: -1})
+	for c := t.First(n); c < t.End(n); c = t.End(c) {
+		switch string(t.Key(c)) {
+		case "@type":
+		case "value":
+			if t.Kind(c) != yamlpos.Null || m.special == valueMessage {
+				e.body(c, m)
+			}
+		default:
+			e.unknown(t.KeyPos(c), Error{Msg: "no such field: '" + shorten(string(t.Key(c))) + "': fields in a well-known-typed Any must be @type or value"})
+		}
+	}
+	e.path = e.path[:top]
+}
+
+// checkPayload runs the field rules of an Any's payload, which the validator of the outer message does not see.
+func (e *encoder) checkPayload(n yamlpos.Node, m *message, into proto.Message, wire []byte) {
+	if e.opts.SkipValidation {
+		return
+	}
+	if m == e.lastType && bytes.Equal(wire, e.lastAny) {
+		return
+	}
+	if _, ok := into.(validatable); !ok {
+		return
+	}
+	if err := proto.Unmarshal(wire, into); err != nil {
+		e.fail(n, Error{Msg: "cannot be decoded as " + m.name + ": " + err.Error()})
+		return
+	}
+	before := e.errs.Len()
+	e.validate(m, into)
+	if e.errs.Len() == before {
+		e.lastType, e.lastAny = m, append(e.lastAny[:0], wire...)
+	}
+}
+
+func isTypedStruct(name string) bool {
+	return name == "xds.type.v3.TypedStruct" || name == "udpa.type.v1.TypedStruct"
+}
+
+// checkTypedStruct checks the value of a TypedStruct against the type that it names, if that type is known. If it is
+// not, whoever builds the extension decides: an optional filter may be unknown.
+func (e *encoder) checkTypedStruct(n yamlpos.Node) {
+	t := e.tree
+	urlNode, ok := t.Child(n, "type_url")
+	if !ok {
+		urlNode, ok = t.Child(n, "typeUrl")
+	}
+	value, has := t.Child(n, "value")
+	if !ok || !has || t.Kind(urlNode) != yamlpos.String || t.Kind(value) != yamlpos.Map {
+		return
+	}
+	mt, err := e.resolver.FindMessageByURL(withHost(string(t.Text(urlNode))))
+	if err != nil {
+		return
+	}
+	m := e.schema.message(mt.Descriptor())
+	at, before := len(e.buf), e.errs.Len()
+	e.path = append(e.path, frame{name: "value", index: -1})
+	e.body(value, m)
+	if e.errs.Len() == before {
+		e.checkPayload(value, m, mt.New().Interface(), e.buf[at:])
+	}
+	e.path = e.path[:len(e.path)-1]
+	e.buf = e.buf[:at]
+}
+
+// withHost completes a type name to a type URL: TypedStruct takes both.
+func withHost(url string) string {
+	if strings.IndexByte(url, '/') < 0 {
+		return typePrefix + url
+	}
+	return url
+}

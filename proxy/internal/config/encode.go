@@ -1,0 +1,307 @@
+package config
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Resolver finds message types by type URL. *protoregistry.Types and *Registry are Resolvers.
+type Resolver interface {
+	FindMessageByURL(url string) (protoreflect.MessageType, error)
+}
+
+// encoder writes a node tree as protobuf wire bytes. Going through bytes, and not through reflection, lets the generated
+// fast path of proto.Unmarshal build the message, and the bytes are what is kept of a resource afterwards.
+//
+// It follows the JSON reader of C++ protobuf as Envoy runs it, which is more lenient than the specification: one value
+// stands for a list of one, null in a list is a default element, enum names in any case, objects for durations.
+type encoder struct {
+	tree     *yamlpos.Tree
+	schema   *schema
+	resolver Resolver
+	opts     *Options
+	buf      []byte
+	path     []frame
+	errs     *Errors
+	lastAny  []byte // the payload that was validated last, so that a run of equal ones is validated once
+	lastType *message
+}
+
+// frame is one step of a field path.
+type frame struct {
+	name  string
+	index int    // of a list element, -1 without
+	key   []byte // of a map entry, nil without
+}
+
+// fail records an error at the node n.
+func (e *encoder) fail(n yamlpos.Node, x Error) {
+	e.report(e.tree.Pos(n), x)
+}
+
+func (e *encoder) report(p yamlpos.Pos, x Error) {
+	x.File, x.Line, x.Col = p.File, p.Line, p.Col
+	if x.Path == "" {
+		x.Path = pathString(e.path)
+	}
+	e.errs.Add(&x, e.opts.maxErrors())
+}
+
+func pathString(path []frame) string {
+	var b []byte
+	for _, f := range path {
+		if f.name != "" {
+			if len(b) > 0 {
+				b = append(b, '.')
+			}
+			b = append(b, f.name...)
+		}
+		switch {
+		case f.key != nil:
+			b = append(b, '[')
+			b = strconv.AppendQuote(b, string(f.key))
+			b = append(b, ']')
+		case f.index >= 0:
+			b = append(b, '[')
+			b = strconv.AppendInt(b, int64(f.index), 10)
+			b = append(b, ']')
+		}
+	}
+	return string(b)
+}
+
+// found describes a node for Error.Found.
+func (e *encoder) found(n yamlpos.Node) string {
+	t := e.tree
+	switch k := t.Kind(n); k {
+	case yamlpos.Map, yamlpos.Seq, yamlpos.Null:
+		return k.String()
+	case yamlpos.String:
+		return "'" + shorten(string(t.Text(n))) + "'"
+	default:
+		return shorten(string(t.Text(n)))
+	}
+}
+
+func shorten(s string) string {
+	const limit = 80
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
+
+// body writes the fields of a message of type m from the node n, without tag and length.
+func (e *encoder) body(n yamlpos.Node, m *message) {
+	switch m.special {
+	case durationMessage, timestampMessage, wrapperMessage, fieldMaskMessage:
+		if e.tree.Kind(n) == yamlpos.Map { // C++ protobuf takes the object form of these as well
+			e.fields(n, m, false)
+			return
+		}
+		e.wellKnown(n, m)
+	case structMessage, valueMessage, listMessage, anyMessage:
+		e.wellKnown(n, m)
+	default:
+		e.fields(n, m, false)
+	}
+}
+
+// fields writes a message whose fields are the keys of a map. inAny lets the key @type pass.
+func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
+	t := e.tree
+	if t.Kind(n) != yamlpos.Map {
+		e.fail(n, Error{Msg: "expected '{', a map of the fields of " + m.name, Found: e.found(n)})
+		return
+	}
+	var oneofs uint64
+	top := len(e.path)
+	e.path = append(e.path, frame{})
+	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
+		f := m.fields[string(t.Key(c))]
+		if f == nil {
+			if inAny && string(t.Key(c)) == "@type" {
+				continue
+			}
+			e.unknownField(c, m)
+			continue
+		}
+		e.path[top] = frame{name: f.name, index: -1}
+		if t.Kind(c) == yamlpos.Null && !f.null {
+			continue
+		}
+		if f.oneof >= 0 {
+			if oneofs&(1<<f.oneof) != 0 {
+				e.oneofConflict(c, f)
+				continue
+			}
+			oneofs |= 1 << f.oneof
+		}
+		e.field(c, f)
+	}
+	e.path = e.path[:top]
+}
+
+func (e *encoder) field(c yamlpos.Node, f *field) {
+	switch {
+	case f.isMap:
+		e.mapField(c, f)
+	case f.list && f.packed != nil:
+		e.buf = append(e.buf, f.packed...)
+		start := e.open()
+		e.list(c, f, 0)
+		e.close(start)
+	case f.list:
+		e.list(c, f, 0)
+	default:
+		e.single(c, f)
+	}
+}
+
+// single writes one value of f, with its tag unless it is packed.
+func (e *encoder) single(c yamlpos.Node, f *field) {
+	switch f.kind {
+	case protoreflect.MessageKind:
+		e.buf = append(e.buf, f.tag...)
+		start := e.open()
+		e.body(c, e.schema.messageOf(f))
+		e.close(start)
+	case protoreflect.GroupKind:
+		e.fail(c, Error{Msg: "groups have no JSON form"})
+	default:
+		e.scalar(c, f)
+	}
+}
+
+// list writes the elements of a list from i on and returns the next index. What is not a list counts as a list of one,
+// and a list in a list is flattened.
+func (e *encoder) list(n yamlpos.Node, f *field, i int) int {
+	t := e.tree
+	top := len(e.path) - 1
+	if t.Kind(n) != yamlpos.Seq {
+		e.path[top].index = i
+		e.element(n, f)
+		return i + 1
+	}
+	nested := f.kind == protoreflect.MessageKind && e.schema.messageOf(f).special >= structMessage
+	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
+		if t.Kind(c) == yamlpos.Seq && !nested {
+			i = e.list(c, f, i)
+			continue
+		}
+		e.path[top].index = i
+		e.element(c, f)
+		i++
+	}
+	return i
+}
+
+func (e *encoder) element(c yamlpos.Node, f *field) {
+	if e.tree.Kind(c) == yamlpos.Null && !f.null {
+		e.zero(f)
+		return
+	}
+	e.single(c, f)
+}
+
+// zero writes the default value of f.
+func (e *encoder) zero(f *field) {
+	if f.packed == nil {
+		e.buf = append(e.buf, f.tag...)
+	}
+	switch wireType(f.kind) {
+	case protowire.Fixed32Type:
+		e.buf = append(e.buf, 0, 0, 0, 0)
+	case protowire.Fixed64Type:
+		e.buf = append(e.buf, 0, 0, 0, 0, 0, 0, 0, 0)
+	default:
+		e.buf = append(e.buf, 0) // varint 0, or an empty string or message
+	}
+}
+
+func (e *encoder) mapField(n yamlpos.Node, f *field) {
+	t := e.tree
+	if t.Kind(n) != yamlpos.Map {
+		e.fail(n, Error{Msg: "expected '{', a map", Found: e.found(n)})
+		return
+	}
+	top := len(e.path) - 1
+	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
+		e.path[top].key = t.Key(c)
+		e.buf = append(e.buf, f.tag...)
+		start := e.open()
+		e.mapKey(c, f.key)
+		e.element(c, f.value)
+		e.close(start)
+	}
+}
+
+// open begins a length-delimited value; close writes the length before it. One byte is kept free, which is enough for
+// most values; a longer one is moved.
+func (e *encoder) open() int {
+	e.buf = append(e.buf, 0)
+	return len(e.buf)
+}
+
+func (e *encoder) close(start int) {
+	n := len(e.buf) - start
+	if n < 0x80 {
+		e.buf[start-1] = byte(n)
+		return
+	}
+	var head [10]byte
+	size := len(protowire.AppendVarint(head[:0], uint64(n)))
+	e.buf = append(e.buf, head[:size-1]...)
+	copy(e.buf[start-1+size:], e.buf[start:start+n])
+	copy(e.buf[start-1:], head[:size])
+}
+
+func (e *encoder) unknownField(c yamlpos.Node, m *message) {
+	key := string(e.tree.Key(c))
+	top := len(e.path) - 1
+	e.path[top] = frame{name: key, index: -1}
+	names := m.fieldNames()
+	x := Error{
+		Msg:        "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
+		Suggestion: nearest(key, names),
+	}
+	if x.Suggestion == "" {
+		x.Allowed = someOf(names, 12)
+		if len(names) == 0 {
+			x.Allowed = "nothing, the message has no fields"
+		}
+	}
+	e.unknown(e.tree.KeyPos(c), x)
+}
+
+// unknown reports a field or an enum value that this version does not know: an error, or a note if they are allowed.
+func (e *encoder) unknown(p yamlpos.Pos, x Error) {
+	if !e.opts.AllowUnknownFields {
+		e.report(p, x)
+		return
+	}
+	if e.opts.OnUnknownField != nil {
+		x.File, x.Line, x.Col, x.Path = p.File, p.Line, p.Col, pathString(e.path)
+		e.opts.OnUnknownField(&x)
+	}
+}
+
+func (e *encoder) oneofConflict(c yamlpos.Node, f *field) {
+	o := f.desc.ContainingOneof()
+	names := make([]string, o.Fields().Len())
+	for i := range names {
+		names[i] = string(o.Fields().Get(i).Name())
+	}
+	e.report(e.tree.KeyPos(c), Error{
+		Msg:     "'" + f.name + "' has already been set (either directly or as part of a oneof)",
+		Allowed: "one of " + someOf(names, 20),
+	})
+}

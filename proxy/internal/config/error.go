@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+)
+
+// Error is one thing that is wrong in a configuration. All fields but Msg may be empty: a resource that came over xDS
+// has a Path and no File.
+type Error struct {
+	File string
+	Line int
+	Col  int
+	// Path is the full field path in proto names, e.g. static_resources.clusters[3].lb_policy. It runs through Any
+	// payloads without a mark: ...filters[0].typed_config.stat_prefix.
+	Path string
+	// Msg says what is wrong. It holds the key phrase that Envoy prints for the same mistake.
+	Msg string
+	// Found is the offending value as it was written, shortened.
+	Found string
+	// Allowed says what may stand there.
+	Allowed string
+	// Suggestion is the nearest valid name.
+	Suggestion string
+}
+
+// Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'?".
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(yamlpos.Pos{File: e.File, Line: e.Line, Col: e.Col}.String())
+		b.WriteString(": ")
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path)
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Msg)
+	if e.Found != "" {
+		b.WriteString("; found ")
+		b.WriteString(e.Found)
+	}
+	if e.Allowed != "" {
+		b.WriteString("; allowed: ")
+		b.WriteString(e.Allowed)
+	}
+	if e.Suggestion != "" {
+		fmt.Fprintf(&b, "; did you mean '%s'?", e.Suggestion)
+	}
+	return b.String()
+}
+
+// Errors are all errors of one load, in the order in which they stand in the file. It is an error itself.
+type Errors struct {
+	List []*Error
+	// More counts the errors beyond the limit, which are not in List.
+	More int
+}
+
+// DefaultMaxErrors is how many errors a load reports before it only counts.
+const DefaultMaxErrors = 100
+
+// Error prints one error a line.
+func (e *Errors) Error() string {
+	var b strings.Builder
+	for i, x := range e.List {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(x.Error())
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, "\nand %d more errors", e.More)
+	}
+	return b.String()
+}
+
+// Unwrap lets errors.As find each *Error.
+func (e *Errors) Unwrap() []error {
+	list := make([]error, len(e.List))
+	for i, x := range e.List {
+		list[i] = x
+	}
+	return list
+}
+
+// Add appends x, or counts it when limit errors are there already.
+func (e *Errors) Add(x *Error, limit int) {
+	if len(e.List) >= limit {
+		e.More++
+		return
+	}
+	e.List = append(e.List, x)
+}
+
+// Len counts all errors, those beyond the limit too.
+func (e *Errors) Len() int { return len(e.List) + e.More }
+
+// Err returns e as an error, nil if there is none.
+func (e *Errors) Err() error {
+	if e.Len() == 0 {
+		return nil
+	}
+	return e
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+)
+
+// Positions knows where the fields of a loaded message stand in its file. It holds the file's bytes and tree: drop it
+// when the message is built. A nil Positions knows nothing and is fine to use.
+type Positions struct {
+	trees []*yamlpos.Tree // in the order in which they were merged
+}
+
+func (p *Positions) add(t *yamlpos.Tree) { p.trees = append(p.trees, t) }
+
+// Lookup returns the place of the field at path, such as static_resources.clusters[3].lb_policy, or of its nearest
+// ancestor that is written down. ok tells whether the field itself is.
+func (p *Positions) Lookup(path string) (pos yamlpos.Pos, ok bool) {
+	n, ok := p.node(path)
+	if n.tree == nil {
+		return yamlpos.Pos{}, false
+	}
+	return n.tree.Pos(n.node), ok
+}
+
+// Error attaches the place of the field at path to an error that a later check found.
+func (p *Positions) Error(path string, x Error) *Error {
+	pos, _ := p.Lookup(path)
+	x.Path = path
+	x.File, x.Line, x.Col = pos.File, pos.Line, pos.Col
+	return &x
+}
+
+// node walks path through all sources at once, since each may hold a part of a merged message.
+func (p *Positions) node(path string) (n treeNode, ok bool) {
+	if p == nil || len(p.trees) == 0 {
+		return treeNode{}, false
+	}
+	spots := make([]treeNode, 0, len(p.trees))
+	for _, t := range p.trees {
+		spots = append(spots, treeNode{t, t.Root()})
+	}
+	for path != "" {
+		var next []treeNode
+		var step string
+		var isIndex bool
+		step, isIndex, path = cutStep(path)
+		if isIndex {
+			next = elementOf(spots, step)
+		} else {
+			next = childOf(spots, step)
+		}
+		if len(next) == 0 {
+			return spots[len(spots)-1], false
+		}
+		spots = next
+	}
+	return spots[len(spots)-1], true // what was merged last wins
+}
+
+type treeNode struct {
+	tree *yamlpos.Tree
+	node yamlpos.Node
+}
+
+// cutStep takes the first step off a path: a name up to '.' or '[', or an index or quoted key in brackets.
+func cutStep(path string) (step string, index bool, rest string) {
+	path = strings.TrimPrefix(path, ".")
+	if !strings.HasPrefix(path, "[") {
+		i := strings.IndexAny(path, ".[")
+		if i < 0 {
+			return path, false, ""
+		}
+		return path[:i], false, path[i:]
+	}
+	if quoted, err := strconv.QuotedPrefix(path[1:]); err == nil {
+		step, _ = strconv.Unquote(quoted)
+		return step, true, strings.TrimPrefix(path[1+len(quoted):], "]")
+	}
+	step, rest, _ = strings.Cut(path[1:], "]")
+	return step, true, rest
+}
+
+func childOf(spots []treeNode, name string) []treeNode {
+	var next []treeNode
+	for _, s := range spots {
+		if s.tree.Kind(s.node) != yamlpos.Map {
+			continue
+		}
+		for c := s.tree.First(s.node); c < s.tree.End(s.node); c = s.tree.End(c) {
+			if sameField(s.tree.Key(c), name) {
+				next = append(next, treeNode{s.tree, c})
+			}
+		}
+	}
+	return next
+}
+
+// elementOf follows an index through lists that were merged by appending, or a key of a map.
+func elementOf(spots []treeNode, step string) []treeNode {
+	i, err := strconv.Atoi(step)
+	var next []treeNode
+	for _, s := range spots {
+		switch s.tree.Kind(s.node) {
+		case yamlpos.Map:
+			if c, ok := s.tree.Child(s.node, step); ok {
+				next = append(next, treeNode{s.tree, c})
+				continue
+			}
+			if err == nil && i == 0 { // a map that stands for a list of one
+				return []treeNode{s}
+			}
+			i--
+		case yamlpos.Seq:
+			if err != nil {
+				continue
+			}
+			if c, ok := s.tree.Elem(s.node, i); ok {
+				return []treeNode{{s.tree, c}}
+			}
+			i -= s.tree.Len(s.node)
+		}
+	}
+	return next
+}
+
+// sameField compares a key in either spelling with a proto name.
+func sameField(key []byte, name string) bool {
+	if string(key) == name {
+		return true
+	}
+	i, j := 0, 0
+	for i < len(key) && j < len(name) {
+		c := name[j]
+		if c == '_' {
+			j++
+			if j == len(name) {
+				return false
+			}
+			if c = name[j]; isLower(c) {
+				c -= 'a' - 'A'
+			}
+		}
+		if key[i] != c {
+			return false
+		}
+		i++
+		j++
+	}
+	return i == len(key) && j == len(name)
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Registry is the set of message types that an Any may hold: those of the extensions that this proxy has, and the few
+// of the API itself. It is built once and not changed afterwards.
+type Registry struct {
+	types map[string]protoreflect.MessageType
+	names []string
+}
+
+// baseTypes may stand in an Any without belonging to an extension.
+var baseTypes = []string{
+	"google.protobuf.Any", "google.protobuf.BoolValue", "google.protobuf.BytesValue", "google.protobuf.DoubleValue",
+	"google.protobuf.Duration", "google.protobuf.Empty", "google.protobuf.FieldMask", "google.protobuf.FloatValue",
+	"google.protobuf.Int32Value", "google.protobuf.Int64Value", "google.protobuf.ListValue", "google.protobuf.StringValue",
+	"google.protobuf.Struct", "google.protobuf.Timestamp", "google.protobuf.UInt32Value", "google.protobuf.UInt64Value",
+	"google.protobuf.Value",
+	"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct",
+	"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.config.listener.v3.Listener",
+	"envoy.config.route.v3.RouteConfiguration", "envoy.config.route.v3.ScopedRouteConfiguration",
+	"envoy.config.route.v3.VirtualHost", "envoy.config.route.v3.FilterConfig", "envoy.config.core.v3.TypedExtensionConfig",
+	"envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.service.runtime.v3.Runtime",
+	"envoy.service.discovery.v3.Resource",
+}
+
+// NewRegistry makes a registry of the given type URLs or type names and of the types that need no extension. The types
+// must be linked in: an extension imports the protos that it declares. A name that is not linked in is an error.
+func NewRegistry(types ...string) (*Registry, error) {
+	r := &Registry{types: make(map[string]protoreflect.MessageType, len(types)+len(baseTypes))}
+	for _, t := range baseTypes {
+		if mt, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(t)); err == nil {
+			r.add(t, mt)
+		}
+	}
+	for _, t := range types {
+		name := typeName(t)
+		mt, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
+		if err != nil {
+			return nil, fmt.Errorf("registry: message type %s is not linked into this binary: %w", name, err)
+		}
+		r.add(name, mt)
+	}
+	return r, nil
+}
+
+func (r *Registry) add(name string, mt protoreflect.MessageType) {
+	if _, dup := r.types[name]; !dup {
+		r.names = append(r.names, name)
+	}
+	r.types[name] = mt
+}
+
+// FindMessageByURL finds a type; the host of the URL does not matter.
+func (r *Registry) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	if mt := r.types[typeName(url)]; mt != nil {
+		return mt, nil
+	}
+	return nil, protoregistry.NotFound
+}
+
+// Names returns the names of all types, in the order in which they were given.
+func (r *Registry) Names() []string { return r.names }
+
+func orGlobal(r Resolver) Resolver {
+	if r == nil {
+		return protoregistry.GlobalTypes
+	}
+	return r
+}
+
+func typeName(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
+
+// unknownType explains a type URL that the resolver does not have.
+func unknownType(r Resolver, url string) Error {
+	x := Error{Msg: "could not find @type '" + shorten(url) + "'"}
+	name := typeName(url)
+	if strings.HasPrefix(name, "envoy.") && knownToEnvoy(name) {
+		x.Msg += ": not supported yet: " + name + " is an extension of Envoy that this proxy does not have"
+		return x
+	}
+	if strings.Contains(name, ".v2") {
+		x.Msg += ": the v2 API is gone"
+	}
+	var names []string
+	if reg, ok := r.(*Registry); ok {
+		names = reg.names
+	} else if all, ok := r.(*protoregistry.Types); ok {
+		all.RangeMessages(func(mt protoreflect.MessageType) bool {
+			names = append(names, string(mt.Descriptor().FullName()))
+			return true
+		})
+	}
+	if s := nearest(name, names); s != "" {
+		x.Suggestion = typePrefix + s
+	} else if base := name[strings.LastIndexByte(name, '.')+1:]; base != "" {
+		for _, n := range names {
+			if strings.HasSuffix(n, "."+base) {
+				x.Suggestion = typePrefix + n
+				break
+			}
+		}
+	}
+	return x
+}
+
+// Unpack decodes the payload of an Any. A TypedStruct is converted to the type that it names, with the name it gives;
+// the returned URL is that of the message. An empty Any gives nil and no error.
+func Unpack(a *anypb.Any, r Resolver) (msg proto.Message, url string, err error) {
+	if a.GetTypeUrl() == "" {
+		return nil, "", nil
+	}
+	msg, err = unpack(a, orGlobal(r))
+	if err != nil {
+		return nil, a.GetTypeUrl(), err
+	}
+	return msg, typePrefix + string(msg.ProtoReflect().Descriptor().FullName()), nil
+}
+
+var errNoType = errors.New("no such type")
+
+// unpack also takes a dynamic Any, as protoreflect hands it out.
+func unpack(m proto.Message, r Resolver) (proto.Message, error) {
+	a, ok := m.(*anypb.Any)
+	if !ok {
+		return nil, errNoType
+	}
+	if a.TypeUrl == "" {
+		return nil, nil
+	}
+	mt, err := r.FindMessageByURL(a.TypeUrl)
+	if err != nil {
+		x := unknownType(r, a.TypeUrl)
+		return nil, &x
+	}
+	msg := mt.New().Interface()
+	if err := proto.Unmarshal(a.Value, msg); err != nil {
+		return nil, fmt.Errorf("cannot decode %s: %w", a.TypeUrl, err)
+	}
+	if isTypedStruct(string(mt.Descriptor().FullName())) {
+		return fromTypedStruct(msg, r)
+	}
+	return msg, nil
+}

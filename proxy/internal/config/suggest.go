@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// nearest returns the candidate that is most like word, "" if none is like it. Case and underscores do not count.
+func nearest(word string, candidates []string) string {
+	const maxWord = 128 // the distance takes quadratic time
+	if word == "" || len(word) > maxWord {
+		return ""
+	}
+	w := fold(word)
+	best, bestDist := "", 1+max(len(w)/3, 1)
+	for _, c := range candidates {
+		if len(c) > maxWord {
+			continue
+		}
+		f := fold(c)
+		d := distance(w, f, bestDist)
+		if d >= bestDist && len(w) >= 4 && (strings.HasPrefix(f, w) || strings.HasSuffix(f, w)) {
+			d = bestDist - 1 // an abbreviation
+			if best != "" {
+				continue
+			}
+		}
+		if d < bestDist {
+			best, bestDist = c, d
+		}
+	}
+	return best
+}
+
+func fold(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "") }
+
+// distance is the number of edits (insert, delete, replace, swap of neighbours) between a and b, or limit if it is more.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	prev2, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev, cur = prev, cur, prev2
+	}
+	return min(prev[len(b)], limit)
+}
+
+// someOf joins names for a message, at most max of them.
+func someOf(names []string, max int) string {
+	if len(names) <= max {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s, ... (%d in all)", strings.Join(names[:max], ", "), len(names))
+}
+
+// fieldNames lists the proto names of m's fields in alphabetical order.
+func (m *message) fieldNames() []string {
+	fds := m.desc.Fields()
+	names := make([]string, fds.Len())
+	for i := range names {
+		names[i] = string(fds.Get(i).Name())
+	}
+	sort.Strings(names)
+	return names
+}

@@ -1,0 +1,243 @@
+package config
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// validatable is what protoc-gen-validate generates for every message of the API.
+type validatable interface {
+	ValidateAll() error
+}
+
+// violation is one error of a generated validator.
+type violation interface {
+	Field() string
+	Reason() string
+	Cause() error
+	ErrorName() string
+}
+
+type multiError interface{ AllErrors() []error }
+
+// validate runs the generated rules of msg, which was read from the current path, and reports each violation at the place
+// of the value that breaks it. The rules see nested messages, not the payloads of Any.
+func (e *encoder) validate(m *message, msg proto.Message) {
+	v, ok := msg.(validatable)
+	if !ok {
+		return
+	}
+	if err := v.ValidateAll(); err != nil {
+		w := walker{schema: e.schema, limit: e.opts.maxErrors(), errs: e.errs, pos: &Positions{trees: []*yamlpos.Tree{e.tree}}}
+		w.violations(err, spot{path: pathString(e.path), msg: m, value: msg.ProtoReflect()})
+	}
+}
+
+// walker turns the nested errors of a generated validator into Errors.
+type walker struct {
+	schema *schema
+	limit  int
+	errs   *Errors
+	pos    *Positions // nil without a text form
+}
+
+// spot is a message on the way down.
+type spot struct {
+	path  string
+	msg   *message             // nil if its type is not known
+	value protoreflect.Message // nil if it is not known
+}
+
+func (w *walker) violations(err error, at spot) {
+	if multi, ok := err.(multiError); ok {
+		for _, one := range multi.AllErrors() {
+			w.violations(one, at)
+		}
+		return
+	}
+	v, ok := err.(violation)
+	if !ok {
+		w.add(Error{Path: at.path, Msg: "Proto constraint validation failed (" + err.Error() + ")"})
+		return
+	}
+	next, f, allowed := w.step(at, v.Field())
+	if cause := v.Cause(); cause != nil && isViolation(cause) {
+		w.violations(cause, next)
+		return
+	}
+	reason := strings.ReplaceAll(v.Reason(), " runes", " characters") // Envoy's validator counts characters
+	if cause := v.Cause(); cause != nil {
+		reason += " | caused by " + cause.Error()
+	}
+	x := Error{Path: next.path, Msg: "Proto constraint validation failed (" + v.ErrorName() + "." + v.Field() + ": " + reason + ")"}
+	if allowed != "" {
+		x.Allowed = "one of " + allowed
+	}
+	if f != nil && negative(at.value, f) {
+		x.Msg += ": Invalid duration: Expected positive duration"
+	}
+	w.add(x)
+}
+
+func isViolation(err error) bool {
+	switch err.(type) {
+	case multiError, violation:
+		return true
+	}
+	return false
+}
+
+func (w *walker) add(x Error) {
+	if n, ok := w.pos.node(x.Path); ok && n.tree.Kind(n.node) < yamlpos.Map {
+		e := encoder{tree: n.tree}
+		x.Found = e.found(n.node)
+	}
+	w.errs.Add(w.pos.Error(x.Path, x), w.limit)
+}
+
+// step goes from a message to the field that a violation names: Clusters, Clusters[3], Options[key] or the name of a
+// oneof, for which allowed lists the members.
+func (w *walker) step(at spot, name string) (next spot, f *field, allowed string) {
+	base, index, hasIndex := strings.Cut(name, "[")
+	index = strings.TrimSuffix(index, "]")
+	if at.msg == nil {
+		return spot{path: join(at.path, name)}, nil, ""
+	}
+	f, oneof := at.msg.byGoName(base)
+	switch {
+	case f == nil && oneof != "":
+		return spot{path: join(at.path, oneof)}, nil, oneofMembers(at.msg, oneof)
+	case f == nil:
+		return spot{path: join(at.path, name)}, nil, ""
+	}
+	next.path = join(at.path, f.name)
+	value := f
+	if hasIndex && f.isMap {
+		value = f.value
+		next.path += "[" + strconv.Quote(index) + "]"
+	} else if hasIndex {
+		next.path += "[" + index + "]"
+	}
+	if value.kind == protoreflect.MessageKind {
+		next.msg = w.schema.messageOf(value)
+		next.value = valueAt(at.value, f, index)
+	}
+	return next, f, ""
+}
+
+func oneofMembers(m *message, oneof string) string {
+	fds := m.desc.Oneofs().ByName(protoreflect.Name(oneof)).Fields()
+	names := make([]string, fds.Len())
+	for i := range names {
+		names[i] = string(fds.Get(i).Name())
+	}
+	return someOf(names, 20)
+}
+
+// valueAt returns the message in field f of m, or in its element; nil if there is none.
+func valueAt(m protoreflect.Message, f *field, index string) protoreflect.Message {
+	if m == nil || !m.IsValid() || !m.Has(f.desc) {
+		return nil
+	}
+	switch {
+	case f.isMap:
+		return nil // only needed for durations, which no map of the API holds
+	case f.list:
+		i, err := strconv.Atoi(index)
+		if l := m.Get(f.desc).List(); err == nil && i >= 0 && i < l.Len() {
+			return l.Get(i).Message()
+		}
+		return nil
+	}
+	return m.Get(f.desc).Message()
+}
+
+func negative(m protoreflect.Message, f *field) bool {
+	if f.kind != protoreflect.MessageKind || f.list || f.isMap {
+		return false
+	}
+	v := valueAt(m, f, "")
+	if v == nil {
+		return false
+	}
+	d, ok := v.Interface().(*durationpb.Duration)
+	return ok && (d.GetSeconds() < 0 || d.GetNanos() < 0)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// Validate runs the generated rules of msg and of every Any payload below it whose type r knows; a payload of another
+// type is left to whoever unpacks it. path is put before the field paths.
+func Validate(msg proto.Message, r Resolver, path string) error {
+	errs := &Errors{}
+	w := walker{schema: newSchema(), limit: DefaultMaxErrors, errs: errs}
+	w.tryValidate(msg, path)
+	w.payloads(msg.ProtoReflect(), orGlobal(r), path, 0)
+	return errs.Err()
+}
+
+func (w *walker) tryValidate(msg proto.Message, path string) {
+	v, ok := msg.(validatable)
+	if !ok {
+		return
+	}
+	if err := v.ValidateAll(); err != nil {
+		w.violations(err, spot{path: path, msg: w.schema.message(msg.ProtoReflect().Descriptor()), value: msg.ProtoReflect()})
+	}
+}
+
+// maxAnyDepth bounds how deep Any payloads may nest in each other.
+const maxAnyDepth = 32
+
+// payloads looks for Any below m.
+func (w *walker) payloads(m protoreflect.Message, r Resolver, path string, depth int) {
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		p := join(path, string(fd.Name()))
+		switch {
+		case fd.IsMap():
+			if fd.MapValue().Kind() != protoreflect.MessageKind {
+				return true
+			}
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+				w.payload(v.Message(), r, p+"["+strconv.Quote(k.String())+"]", depth)
+				return true
+			})
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				w.payload(v.List().Get(i).Message(), r, p+"["+strconv.Itoa(i)+"]", depth)
+			}
+		default:
+			w.payload(v.Message(), r, p, depth)
+		}
+		return true
+	})
+}
+
+func (w *walker) payload(m protoreflect.Message, r Resolver, path string, depth int) {
+	if m.Descriptor().FullName() != "google.protobuf.Any" {
+		w.payloads(m, r, path, depth)
+		return
+	}
+	if depth >= maxAnyDepth {
+		w.errs.Add(&Error{Path: path, Msg: "Any payloads are nested deeper than " + strconv.Itoa(maxAnyDepth)}, w.limit)
+		return
+	}
+	inner, err := unpack(m.Interface(), r)
+	if err != nil || inner == nil || reflect.ValueOf(inner).IsNil() {
+		return
+	}
+	w.tryValidate(inner, path)
+	w.payloads(inner.ProtoReflect(), r, path, depth+1)
+}
