@@ -1,0 +1,524 @@
+package h2
+
+import (
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/hpack"
+)
+
+// session is one HTTP/2 connection, of either side. Server and Client embed it.
+//
+// Bytes come in by dispatch, which takes one step after the other: the preface, frames, the payload of DATA as it arrives.
+// Header blocks go through headers.go to a stream's maps, everything else is handled where frame says. What is sent is written to
+// the connection's buffer at once (write.go), but for bodies that wait for a window (flow.go). owner: worker.
+type session struct {
+	out    codec.Output
+	pool   *Pool
+	opts   *Options
+	server codec.ServerHandler // nil on the client side
+	client codec.ClientHandler // nil on the server side
+
+	// Reading.
+	state    readState
+	dead     bool       // Destroy was called
+	err      *codec.Err // the connection is broken
+	data     dataFrame  // state stateData: the frame whose payload arrives
+	skip     uint32     // state stateSkip: bytes to drop
+	in       buffer.Buffer
+	block    headerBlock
+	dec      hpack.Decoder
+	inFlight int8 // SETTINGS that the peer has not acknowledged
+
+	// Streams.
+	streams    streamTable
+	fresh      []*stream // a client's streams whose head was not sent yet: ids must go up on the wire
+	lastPeer   uint32    // the highest id that the peer has opened
+	nextID     uint32    // client: the next stream's id
+	peerGoAway bool
+	lastSent   uint32 // last stream id of our GOAWAY; streams above it are ignored
+	sentGoAway bool
+
+	// Sending.
+	enc          hpack.Encoder
+	started      bool
+	blocked      bool // the connection's write buffer is above its high watermark
+	ready        *stream
+	connSend     int64 // connection window for sending
+	connRecv     int64 // connection window for receiving, and what of it waits to be given back
+	connConsumed int64
+	part         buffer.Buffer // a piece of a body on its way out
+	peerWindow   int64         // SETTINGS_INITIAL_WINDOW_SIZE of the peer
+	peerFrame    int           // SETTINGS_MAX_FRAME_SIZE of the peer
+	peerStreams  uint32
+	peerConnect  bool // SETTINGS_ENABLE_CONNECT_PROTOCOL of the peer
+	gotSettings  bool
+
+	guard  guard
+	onPong func(data uint64)
+}
+
+type readState uint8
+
+const (
+	statePreface  readState = iota // the client's magic (server side)
+	stateSettings                  // the first frame, which must be SETTINGS
+	stateFrame
+	stateBlock // after HEADERS without END_HEADERS: only CONTINUATION may come
+	stateData
+	stateSkip
+)
+
+// dataFrame is the DATA frame that is being received.
+type dataFrame struct {
+	id   uint32
+	left uint32 // body bytes to come
+	pad  uint32 // padding to come
+	end  bool
+}
+
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+func (s *session) init(out codec.Output, pool *Pool, opts *Options) {
+	s.out, s.pool, s.opts = out, pool, opts
+	s.connSend, s.peerWindow = 65535, 65535
+	s.connRecv = int64(max(opts.InitialConnWindow, 65535))
+	s.peerFrame = maxFrameSize
+	s.peerStreams = initialMaxStreams
+	s.lastSent = 1<<31 - 1
+	s.dec.Init(int(opts.HpackTableSize))
+	s.enc.Init(int(opts.HpackTableSize))
+	s.in.Init(out.Out().Pool())
+	s.part.Init(out.Out().Pool())
+}
+
+// dispatch consumes what it can of b. A frame other than DATA that is not complete stays for the next call.
+func (s *session) dispatch(b []byte) (int, error) {
+	s.pool.settle()
+	n := 0
+	for s.err == nil && !s.dead {
+		k := s.step(b[n:])
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	if s.err != nil {
+		return n, s.err
+	}
+	if !s.dead {
+		s.updateConnWindow()
+		s.checkOutbound()
+		if s.err != nil {
+			return n, s.err
+		}
+	}
+	return n, nil
+}
+
+// step takes one step of the state machine and returns how many bytes it consumed, 0 if it needs more.
+func (s *session) step(b []byte) int {
+	switch s.state {
+	case statePreface:
+		return s.readPreface(b)
+	case stateData:
+		return s.readData(b)
+	case stateSkip:
+		k := min(int(s.skip), len(b))
+		if s.skip -= uint32(k); s.skip == 0 {
+			s.state = stateFrame
+		}
+		return k
+	}
+	if len(b) < frameHeaderLen {
+		return 0
+	}
+	f := parseFrame(b)
+	if f.length > maxFrameSize {
+		s.fail(errFrameSize)
+		return 0
+	}
+	if s.state != stateFrame && !s.expected(&f) {
+		return 0
+	}
+	switch f.typ {
+	case frameData:
+		return s.beginData(&f, b[frameHeaderLen:])
+	case frameHeaders, framePriority, frameReset, frameSettings, framePush, framePing, frameGoAway, frameWindowUpdate,
+		frameContinuation:
+	default:
+		// Frames of unknown type are ignored (RFC 9113, section 4.1).
+		s.skip = f.length
+		if f.length > 0 {
+			s.state = stateSkip
+		}
+		return frameHeaderLen
+	}
+	end := frameHeaderLen + int(f.length)
+	if len(b) < end {
+		return 0
+	}
+	s.frame(&f, b[frameHeaderLen:end])
+	return end
+}
+
+// readPreface checks the client's magic, as far as it has arrived. Our own preface goes out with the first bytes that are right, so that a
+// peer of another protocol gets nothing.
+func (s *session) readPreface(b []byte) int {
+	n := min(len(b), len(preface))
+	if n == 0 {
+		return 0
+	}
+	if string(b[:n]) != preface[:n] {
+		s.abort(errPreface)
+		return 0
+	}
+	s.start()
+	if n < len(preface) {
+		return 0
+	}
+	s.state = stateSettings
+	return n
+}
+
+// expected checks a frame in a state that allows only some.
+func (s *session) expected(f *frameHeader) bool {
+	switch {
+	case s.state == stateSettings && (f.typ != frameSettings || f.flags&flagAck != 0):
+		s.fail(errNoSettings)
+	case s.state == stateBlock && (f.typ != frameContinuation || f.id != s.block.id):
+		s.fail(errContinuation)
+	default:
+		return true
+	}
+	return false
+}
+
+// frame handles a complete frame.
+func (s *session) frame(f *frameHeader, p []byte) {
+	switch f.typ {
+	case frameHeaders:
+		s.onHeaders(f, p)
+	case frameContinuation:
+		s.onContinuation(f, p)
+	case frameWindowUpdate:
+		s.onWindowUpdate(f, p)
+	case frameSettings:
+		s.onSettings(f, p)
+	case frameReset:
+		s.onReset(f, p)
+	case framePing:
+		s.onPing(f, p)
+	case frameGoAway:
+		s.onGoAway(f, p)
+	case framePriority:
+		s.onPriority(f, p)
+	case framePush:
+		s.fail(errPush)
+	}
+}
+
+// beginData checks a DATA frame by its header (and pad length), and accounts for it: flow control counts the whole payload.
+func (s *session) beginData(f *frameHeader, p []byte) int {
+	n, pad := frameHeaderLen, uint32(0)
+	left := f.length
+	if f.flags&flagPadded != 0 {
+		if left == 0 {
+			s.fail(errPadding)
+			return 0
+		}
+		if len(p) == 0 {
+			return 0
+		}
+		pad = uint32(p[0])
+		left--
+		n++
+		if pad > left {
+			s.fail(errPadding)
+			return 0
+		}
+		left -= pad
+	}
+	if f.id == 0 {
+		s.fail(errStreamZero)
+		return 0
+	}
+	if !s.guardEmpty(left, f.flags&flagEndStream != 0) {
+		return 0
+	}
+	if int64(f.length) > s.connRecv {
+		s.fail(errConnWindow)
+		return 0
+	}
+	s.connRecv -= int64(f.length)
+	if !s.acceptData(f, left) {
+		// The stream is gone: its bytes still count for the connection.
+		s.connConsumed += int64(f.length)
+		s.skip = f.length - uint32(n-frameHeaderLen)
+		s.state = stateFrame
+		if s.skip > 0 {
+			s.state = stateSkip
+		}
+		return n
+	}
+	st := s.streams.get(f.id)
+	st.recvWindow -= int64(f.length)
+	st.bytes.Received += uint64(frameHeaderLen + f.length)
+	// Padding is never seen by anyone who could hold it back.
+	s.giveBack(st, int64(f.length-left))
+	s.data = dataFrame{id: f.id, left: left, pad: pad, end: f.flags&flagEndStream != 0}
+	s.state = stateData
+	if left == 0 {
+		s.deliver(st, nil)
+		s.endData()
+	}
+	return n
+}
+
+// acceptData tells whether the body may be delivered; if not, it has dealt with the stream.
+func (s *session) acceptData(f *frameHeader, body uint32) bool {
+	st := s.streams.get(f.id)
+	switch {
+	case st == nil:
+		if s.idle(f.id) {
+			s.fail(errIdle)
+		} else {
+			s.fault()
+		}
+		return false
+	case st.remoteEnd:
+		s.streamError(st, errHalfClosed)
+		return false
+	case int64(f.length) > st.recvWindow:
+		s.streamError(st, errStreamWindow)
+		return false
+	case !st.headDone:
+		s.invalid(st, errEarlyData)
+		return false
+	}
+	st.received += int64(body)
+	if st.contentLength >= 0 && (st.received > st.contentLength || f.flags&flagEndStream != 0 && st.received != st.contentLength) {
+		// Envoy's library resets the stream here, whatever is configured.
+		s.count(errLengthMismatch)
+		s.streamError(st, errLengthMismatch)
+		return false
+	}
+	return true
+}
+
+// readData delivers the part of a DATA frame's payload that is there.
+func (s *session) readData(b []byte) int {
+	d := &s.data
+	if d.left == 0 {
+		k := min(int(d.pad), len(b))
+		d.pad -= uint32(k)
+		s.endData()
+		return k
+	}
+	k := min(int(d.left), len(b))
+	if k == 0 {
+		return 0
+	}
+	d.left -= uint32(k)
+	if st := s.streams.get(d.id); st != nil {
+		s.deliver(st, b[:k])
+	} else {
+		s.connConsumed += int64(k)
+	}
+	s.endData()
+	return k
+}
+
+// endData leaves the DATA frame when its last byte was read.
+func (s *session) endData() {
+	if s.data.left == 0 && s.data.pad == 0 && s.state == stateData {
+		s.state = stateFrame
+	}
+}
+
+// deliver hands body bytes to the stream's decoder, and END_STREAM with the last of them.
+func (s *session) deliver(st *stream, p []byte) {
+	end := s.data.end && s.data.left == 0
+	st.remoteEnd = end
+	n := int64(len(p))
+	if n == 0 && !end {
+		return
+	}
+	s.in.Borrow(p)
+	st.dec.DecodeData(&s.in, end)
+	s.in.Reset()
+	if s.dead {
+		return
+	}
+	switch {
+	case st.closed:
+		s.connConsumed += n
+	case st.readDisabled > 0:
+		st.withheld += n
+	default:
+		s.giveBack(st, n)
+	}
+	if end {
+		s.maybeDone(st)
+	}
+}
+
+// idle tells whether a stream id was never used.
+func (s *session) idle(id uint32) bool {
+	if s.client != nil {
+		return id&1 == 0 || id >= s.nextID
+	}
+	return id&1 == 0 || id > s.lastPeer
+}
+
+// maybeDone closes a stream that has ended on both sides.
+func (s *session) maybeDone(st *stream) {
+	if !st.closed && st.remoteEnd && st.localEndSent {
+		s.close(st)
+	}
+}
+
+// close takes a stream out of the session. Its decoder hears no more.
+func (s *session) close(st *stream) {
+	if st.closed {
+		return
+	}
+	st.closed = true
+	if st.id != 0 {
+		s.streams.remove(st.id)
+	} else {
+		s.forget(st)
+	}
+	if s.block.st == st {
+		s.block.st = nil
+	}
+	s.unlink(st)
+	s.pending(-int64(st.out.Len()))
+	st.out.Reset()
+	s.connConsumed += st.withheld
+	st.trailers.Release()
+	s.active(-1)
+	s.pool.put(st)
+	if s.client != nil && !st.silent {
+		s.client.OnStreamDone(!s.peerGoAway && s.err == nil)
+	}
+}
+
+// streamError resets one stream because of what the peer did.
+func (s *session) streamError(st *stream, err *codec.Err) {
+	s.writeReset(st.id, err.H2Code)
+	s.fault()
+	s.finish(st, err.Reason, err.Details)
+}
+
+// finish closes a stream and tells its decoder why.
+func (s *session) finish(st *stream, reason http.ResetReason, details string) {
+	dec := st.dec
+	s.close(st)
+	dec.OnReset(reason, details)
+}
+
+// invalid deals with a message that breaks the rules of HTTP: by the option, the stream is reset or the connection ends.
+func (s *session) invalid(st *stream, err *codec.Err) {
+	if !s.opts.StreamErrorOnInvalid {
+		s.abort(err)
+		return
+	}
+	s.count(err)
+	reason := http.ResetLocal
+	if s.client != nil {
+		reason = http.ResetProtocolError
+	}
+	s.writeReset(st.id, err.H2Code)
+	s.fault()
+	s.finish(st, reason, err.Details)
+}
+
+// fail ends the connection with a GOAWAY.
+func (s *session) fail(err *codec.Err) {
+	if s.err != nil {
+		return
+	}
+	s.start()
+	s.writeGoAway(s.lastPeer, err.H2Code, err.Text)
+	s.abort(err)
+}
+
+// abort ends the connection: all streams are reset, Dispatch returns err.
+func (s *session) abort(err *codec.Err) {
+	if s.err != nil {
+		return
+	}
+	s.err = err
+	s.count(err)
+	s.resetAll(err.Reason, err.Details)
+}
+
+// resetAll resets all streams and tells their decoders.
+func (s *session) resetAll(reason http.ResetReason, details string) {
+	s.resetAbove(0, reason, details)
+}
+
+// resetAbove resets the streams with an id above last, and those that have no id yet.
+func (s *session) resetAbove(last uint32, reason http.ResetReason, details string) {
+	s.eachStream(func(st *stream) {
+		if st.id > last || st.id == 0 {
+			s.finish(st, reason, details)
+		}
+	})
+}
+
+// destroy drops everything without callbacks.
+func (s *session) destroy() {
+	if s.dead {
+		return
+	}
+	s.eachStream(func(st *stream) {
+		st.dec = nopDecoder{}
+		st.silent = true
+		s.close(st)
+	})
+	s.dead = true
+	s.pool.putScratch(s.block.rest)
+	s.block.rest = nil
+	s.in.Reset()
+}
+
+// highWatermark: bodies are held back from now on, and whoever feeds a stream is told.
+func (s *session) highWatermark() {
+	s.blocked = true
+	s.eachStream(func(st *stream) {
+		if !st.connAbove {
+			st.connAbove = true
+			st.raise()
+		}
+	})
+}
+
+func (s *session) lowWatermark() {
+	s.blocked = false
+	s.pump()
+	s.eachStream(func(st *stream) {
+		if st.connAbove {
+			st.connAbove = false
+			st.lower()
+		}
+	})
+}
+
+// eachStream calls f for all streams that are there now and still are when their turn comes.
+func (s *session) eachStream(f func(st *stream)) {
+	list := s.pool.getList()
+	for _, st := range s.streams.slots {
+		if st != nil {
+			list = append(list, st)
+		}
+	}
+	list = append(list, s.fresh...)
+	for _, st := range list {
+		if !st.closed && !s.dead {
+			f(st)
+		}
+	}
+	s.pool.putList(list)
+}
