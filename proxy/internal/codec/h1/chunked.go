@@ -3,6 +3,7 @@ package h1
 import (
 	"bytes"
 
+	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 )
 
@@ -141,6 +142,9 @@ func hexDigit(c byte) int {
 	return -1
 }
 
+// trailerInline are the trailers that are held once.
+var trailerInline = http.MakeSet(http.GRPCStatus, http.GRPCMessage)
+
 // trailer reads what follows the last chunk up to the empty line.
 func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done bool, err *codec.Err) {
 	if len(m.part) == 0 && len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
@@ -156,12 +160,9 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	m.trailers.Init(m.h.Arena())
 	buf := m.h.Arena().Bytes(len(raw))
 	copy(buf, raw)
-	rules := fieldRules{tooMany: ErrTooManyTrailers}
+	rules := fieldRules{merge: &trailerInline, tooMany: ErrTooManyTrailers}
 	if o.EnableTrailers {
-		rules.max = o.maxHeaders()
-	}
-	if m.h.Formatter() != nil && o.NewFormatter != nil {
-		m.trailers.SetFormatter(o.NewFormatter(m.h.Arena()))
+		rules.max, rules.action = o.maxHeaders(), m.action
 	}
 	if err := o.fields(&m.trailers, buf, p.lines, &rules); err != nil {
 		return n, false, err

@@ -77,6 +77,9 @@ func (c *Client) NewStream(d codec.ResponseDecoder, h *http.HeaderMap) codec.Cli
 
 // Dispatch consumes bytes from the upstream. Bytes that belong to no request are an error.
 func (c *Client) Dispatch(b []byte) (n int, err error) {
+	if c.busy {
+		return 0, nil
+	}
 	c.busy = true
 	n, cerr := c.dispatch(b)
 	c.busy = false
@@ -109,7 +112,7 @@ func (c *Client) dispatch(b []byte) (n int, err *codec.Err) {
 		}
 		k := 0
 		if x.phase == phaseHead {
-			k, err = c.head(x, b[n:], n)
+			k, err = c.head(x, b[n:])
 		} else {
 			k, err = c.body(x, b[n:])
 		}
@@ -129,7 +132,7 @@ func (c *Client) maxHead() int {
 	return DefaultMaxResponseHeadBytes
 }
 
-func (c *Client) head(x *exchange, b []byte, _ int) (n int, err *codec.Err) {
+func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	if len(x.message.part) == 0 && b[0] != 'H' {
 		return 0, ErrNotHTTP
 	}
@@ -146,6 +149,10 @@ func (c *Client) head(x *exchange, b []byte, _ int) (n int, err *codec.Err) {
 	h := x.message.h
 	info := informational(raw)
 	if info {
+		// They go into the stream's arena, so an upstream cannot send them for ever.
+		if x.bytes.HeaderReceived > uint64(c.maxHead()) {
+			return n, ErrHeadTooLarge
+		}
 		h = &x.trailers
 		h.Init(x.message.h.Arena())
 	}
@@ -182,6 +189,9 @@ func (c *Client) head(x *exchange, b []byte, _ int) (n int, err *codec.Err) {
 
 // informational tells whether a complete head is that of a 1xx response other than 101.
 func informational(raw []byte) bool {
+	if len(raw) > 9 && raw[8] == ' ' && raw[9] > '1' {
+		return false
+	}
 	s, err := parseStatusLine(firstLine(raw))
 	return err == nil && s.code < 200 && s.code != 101
 }

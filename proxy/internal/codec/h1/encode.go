@@ -174,7 +174,12 @@ func (e *encoder) trailers(o *Options, out codec.Output, h *http.HeaderMap) int 
 		b.Commit(put(b.Reserve(len(lastChunk)), lastChunk))
 		return len(lastChunk)
 	}
-	return o.encodeHead(out.Out(), h, [4]string{trailerStart}, nil, tailNone, &unsent)
+	// Trailers keep no case, whatever the format of header names.
+	b := out.Out()
+	p := put(b.Reserve(len(trailerStart)+fieldsSize(h)+len(tailNone)), trailerStart)
+	p = put(putFields(p, h, &http.Set{}), tailNone)
+	b.Commit(p)
+	return len(p)
 }
 
 func appendHex(p []byte, n uint64) []byte {

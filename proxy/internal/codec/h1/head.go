@@ -99,7 +99,8 @@ type fieldRules struct {
 	merge   *http.Set // names that are joined into one field
 	max     int       // fields, 0: any number
 	tooMany *codec.Err
-	request bool // host becomes :authority, underscores are looked at
+	host    bool // host becomes :authority
+	action  Underscores
 }
 
 // fields parses header lines in buf, which is memory of h's arena, into h.
@@ -138,8 +139,8 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 			v = dropCR(v)
 		}
 		id := http.Lookup(name)
-		if o.Underscores != UnderscoresAllow && rules.request && bytes.IndexByte(name, '_') >= 0 {
-			if o.Underscores == UnderscoresReject {
+		if rules.action != UnderscoresAllow && bytes.IndexByte(name, '_') >= 0 {
+			if rules.action == UnderscoresReject {
 				return ErrUnderscore
 			}
 			if o.OnDroppedUnderscore != nil {
@@ -169,7 +170,7 @@ func addField(h *http.HeaderMap, id http.ID, name, v []byte, st valueState, rule
 		h.AddView(http.None, http.View(name), view(v))
 		return true, nil
 	}
-	if id == http.Host && rules.request {
+	if id == http.Host && rules.host {
 		id = http.Authority
 	}
 	if st == valueCR && (id == http.TransferEncoding || id == http.ContentLength) {
@@ -291,7 +292,7 @@ func visible(b []byte) bool {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
-		if (x|x-ones*0x21|x+ones)&highs != 0 {
+		if (x|(x-ones*0x21)|(x+ones))&highs != 0 {
 			return false
 		}
 	}

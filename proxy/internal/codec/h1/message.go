@@ -29,9 +29,10 @@ type message struct {
 	trailers http.HeaderMap
 	chunk    chunkState
 	phase    phase
-	looked   bool // the start line of a partial head was checked
-	scanned  int  // how much of head has been searched for its end
-	line     int  // bytes of the chunk-size line
+	looked   bool        // the start line of a partial head was checked
+	action   Underscores // for trailers
+	scanned  int         // how much of head has been searched for its end
+	line     int         // bytes of the chunk-size line
 }
 
 // release gives back what the message holds of pooled memory.

@@ -11,7 +11,7 @@ const noHost = "\x00"
 // framing are the fields that decide about a message's body and connection.
 var framing = http.MakeSet(http.Connection, http.ProxyConnection, http.ContentLength, http.TransferEncoding, http.Upgrade)
 
-var requestRules = fieldRules{merge: &http.RequestInline, tooMany: ErrTooManyHeaders, request: true}
+var requestRules = fieldRules{merge: &http.RequestInline, tooMany: ErrTooManyHeaders, host: true}
 
 // parseRequest fills r.h from a complete head and decides about the body.
 func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err {
@@ -31,7 +31,7 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 	h.AddConst(http.Authority, noHost)
 	if !first.simple {
 		rules := requestRules
-		rules.max = o.maxHeaders()
+		rules.max, rules.action = o.maxHeaders(), o.Underscores
 		if err := o.fields(h, buf, lines[1:], &rules); err != nil {
 			return err
 		}

@@ -46,6 +46,9 @@ func (s *Server) Protocol() http.Proto { return s.proto }
 // Dispatch consumes bytes from the client. It stops after a complete request until its response is encoded completely: the
 // user calls it again then, at the latest from RequestDecoder.OnEncodeComplete's caller, with the bytes that are left.
 func (s *Server) Dispatch(b []byte) (n int, err error) {
+	if s.busy {
+		return 0, nil
+	}
 	s.busy = true
 	n, cerr := s.dispatch(b)
 	s.busy = false
@@ -104,22 +107,18 @@ func (s *Server) begin(first byte) (*request, *codec.Err) {
 	s.proto = http.HTTP11
 	s.req = r
 	r.s, r.id = s, s.count
-	r.version = http.HTTP11
+	r.version, r.action = http.HTTP11, s.opts.Underscores
 	r.data.Init(s.out.Out().Pool())
 	r.dec, r.h = s.handler.NewStream(r)
 	if s.flooded() {
-		r.over = true
 		return r, ErrFlood
 	}
-	if r.over {
-		return r, nil
-	}
-	if s.above {
+	if s.above && !r.over {
 		r.above = true
 		r.dec.OnAboveHighWatermark()
 	}
 	if class[first]&ctToken == 0 && !r.over {
-		return r, s.fail(r, ErrMethod)
+		return r, s.failHead(r, ErrMethod)
 	}
 	return r, nil
 }
@@ -141,19 +140,15 @@ func (s *Server) flooded() bool {
 }
 
 func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
-	max := s.opts.MaxHeadBytes
-	if max == 0 {
-		max = DefaultMaxRequestHeadBytes
-	}
 	had := len(r.message.part)
-	raw, n, err := r.gather(s.pool, b, max, false, ErrHeadTooLarge)
+	raw, n, err := r.gather(s.pool, b, s.maxHead(), false, ErrHeadTooLarge)
 	if err != nil {
-		return n, s.fail(r, err)
+		return n, s.failHead(r, err)
 	}
 	lines := s.pool.lines
 	if raw == nil {
 		if raw, n, err = s.partial(r, had, n); err != nil {
-			return n, s.fail(r, err)
+			return n, s.failHead(r, err)
 		}
 		if raw == nil {
 			return n, nil
@@ -166,7 +161,7 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 	err = s.opts.parseRequest(r, raw, lines)
 	r.message.part = r.message.part[:0]
 	if err != nil {
-		return n, s.fail(r, err)
+		return n, s.failHead(r, err)
 	}
 	s.proto = r.version
 	r.dec.DecodeHeaders(r.h, r.phase == phaseDone)
@@ -228,14 +223,18 @@ func (s *Server) maxHead() int {
 
 // fail reports a broken request to its decoder, which answers it.
 func (s *Server) fail(r *request, err *codec.Err) *codec.Err {
-	if r.phase == phaseHead || !r.responded && r.phase == phaseDone {
-		s.proto = http.HTTP11
-	}
 	r.closes, r.failed = true, true
 	if !r.over {
 		r.dec.DecodeError(err)
 	}
 	return err
+}
+
+// failHead is fail for an error in the head, whose version does not count then.
+func (s *Server) failHead(r *request, err *codec.Err) *codec.Err {
+	r.version = http.HTTP11
+	r.h.Init(r.h.Arena())
+	return s.fail(r, err)
 }
 
 // EOF says that the client sends no more. A tunnel ends in this direction; any other request is over.

@@ -51,9 +51,6 @@ func (r *request) EncodeHeaders(h *http.HeaderMap, end bool) {
 	}
 	r.head(h, status, tail)
 	if end {
-		if r.enc.chunked {
-			r.sentBytes(r.enc.data(r.s.out, &r.data, true))
-		}
 		r.complete()
 	}
 }

@@ -8,6 +8,7 @@ const (
 	ctAuth               // allowed in a host header
 	ctScheme             // after a scheme's first letter
 	ctAlpha
+	ctName // allowed in the host of a target that is taken apart
 )
 
 // lower maps a token character to itself in lower case and everything else to 0.
@@ -39,6 +40,9 @@ var class = func() (t [256]byte) {
 		}
 		if alpha || digit || in(c, "+-.") {
 			t[i] |= ctScheme
+		}
+		if alpha || digit || in(c, "-.") {
+			t[i] |= ctName
 		}
 		if alpha {
 			t[i] |= ctAlpha
@@ -110,10 +114,11 @@ var reasons = map[int]string{
 	409: "Conflict", 410: "Gone", 411: "Length Required", 412: "Precondition Failed", 413: "Payload Too Large",
 	414: "URI Too Long", 415: "Unsupported Media Type", 416: "Range Not Satisfiable", 417: "Expectation Failed",
 	421: "Misdirected Request", 422: "Unprocessable Entity", 423: "Locked", 424: "Failed Dependency",
-	426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+	425: "Too Early", 426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
 	500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
 	504: "Gateway Timeout", 505: "HTTP Version Not Supported", 506: "Variant Also Negotiates", 507: "Insufficient Storage",
 	508: "Loop Detected", 510: "Not Extended", 511: "Network Authentication Required",
+	599: "Last Unassigned Server Error Code",
 }
 
 // Reason returns the reason phrase of a status, "Unknown" if it has none.

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"bytes"
+	"net/netip"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
@@ -153,7 +154,7 @@ func splitTarget(t []byte, connect bool) (scheme, authority, path string, err *c
 			break
 		}
 	}
-	if i := bytes.LastIndexByte(rest, '@'); i >= 0 {
+	if i := bytes.IndexByte(rest, '@'); i >= 0 {
 		if connect {
 			return "", "", "", ErrInvalidURL
 		}
@@ -183,13 +184,13 @@ func validHostPort(b []byte, needPort bool) bool {
 			}
 			port, has = rest[1:], true
 		}
-		if !ipv6Chars(b[1:i]) {
+		if a, err := netip.ParseAddr(http.View(b[1:i])); err != nil || !a.Is6() || a.Zone() != "" {
 			return false
 		}
 	} else if i := bytes.IndexByte(b, ':'); i >= 0 {
 		host, port, has = b[:i], b[i+1:], true
 	}
-	if len(host) == 0 || needPort && !has {
+	if len(host) == 0 || needPort && !has || host[0] != '[' && !allOf(http.View(host), ctName) {
 		return false
 	}
 	if !has {
@@ -197,16 +198,4 @@ func validHostPort(b []byte, needPort bool) bool {
 	}
 	n, ok := decimal(http.View(port))
 	return ok && n <= 65535
-}
-
-func ipv6Chars(b []byte) bool {
-	if len(b) < 2 {
-		return false
-	}
-	for _, c := range b {
-		if hexDigit(c) < 0 && c != ':' && c != '.' {
-			return false
-		}
-	}
-	return true
 }
