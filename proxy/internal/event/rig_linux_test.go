@@ -1,3 +1,3 @@
 package event_test
 
-var kinds = []kind{newReal("epoll"), newReal("std")}
+var kinds = []kind{newReal("epoll"), newReal("std"), newSim}

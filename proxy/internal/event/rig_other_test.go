@@ -2,4 +2,4 @@
 
 package event_test
 
-var kinds = []kind{newReal("std")}
+var kinds = []kind{newReal("std"), newSim}

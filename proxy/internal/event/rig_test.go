@@ -17,6 +17,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,6 +98,30 @@ func newReal(name string) kind {
 		return r
 	}}
 }
+
+// newSim is for the network in memory.
+var newSim = kind{"sim", func(t *testing.T, n int) *rig {
+	w := sim.NewWorld(1)
+	r := &rig{t: t, kind: "sim", addr: loopback}
+	for i := range n {
+		name := fmt.Sprint("worker_", i)
+		r.workers = append(r.workers, event.New(event.Config{
+			Index: i, Name: name, Driver: w.Driver(name), Clock: w.Clock(), Rand: w.Rand(name),
+		}))
+	}
+	t.Cleanup(func() {
+		for _, s := range w.Open() {
+			t.Error("left open: " + s)
+		}
+	})
+	r.run = func(until func() bool) {
+		t.Helper()
+		if err := w.Run(r.workers, until, limit); err != nil {
+			t.Fatalf("the condition did not come true: %v", err)
+		}
+	}
+	return r
+}}
 
 // descriptors counts what the process has open. The runtime opens its own poller with the first use.
 func descriptors(t *testing.T) int {

@@ -13,7 +13,7 @@ import (
 // stdNetwork returns the name that package net has for the kind of address, "" if it has none.
 func stdNetwork(a *network.Address) string {
 	switch {
-	case a.Path != "":
+	case a.IsUnix():
 		return "unix"
 	case !a.IP.IsValid():
 		return ""
