@@ -35,11 +35,13 @@ const (
 	String
 	Map
 	Seq
+	// Raw is an element that ParseJSONOutline left unread; Expand reads it.
+	Raw
 )
 
 // String names the kind as an error message wants it.
 func (k Kind) String() string {
-	return [...]string{"null", "a boolean", "a number", "a string", "a map", "a list"}[k]
+	return [...]string{"null", "a boolean", "a number", "a string", "a map", "a list", "an unread value"}[k]
 }
 
 // Node is a handle into a Tree. The root is 0; the children of a map or a sequence follow their parent directly.

@@ -20,7 +20,7 @@ func ParseYAML(file string, src []byte) (*Tree, error) {
 		return nil, &SyntaxError{Pos: Pos{File: file, Line: 1, Col: 1}, Msg: fmt.Sprintf("the file is larger than %d bytes", MaxSource)}
 	}
 	if looksLikeJSON(src) {
-		if t, err := parseJSON(file, src, true); err == nil && !t.hasDuplicates() {
+		if t, err := parseJSON(file, src, true, Outline{}); err == nil && !t.hasDuplicates() {
 			return t, nil
 		}
 	}

@@ -24,6 +24,7 @@ type encoder struct {
 	schema   *schema
 	resolver Resolver
 	opts     *Options
+	pos      *Positions // knows the places of paths that begin as path does
 	buf      []byte
 	path     []frame
 	errs     *Errors
@@ -87,8 +88,9 @@ func (e *encoder) found(n yamlpos.Node) string {
 	}
 }
 
-func shorten(s string) string {
-	const limit = 80
+func shorten(s string) string { return shortenTo(s, 80) }
+
+func shortenTo(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -135,7 +137,7 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 			continue
 		}
 		e.path[top] = frame{name: f.name, index: -1}
-		if t.Kind(c) == yamlpos.Null && !f.null {
+		if t.Kind(c) == yamlpos.Null && !f.null || f.skip {
 			continue
 		}
 		if f.oneof >= 0 {

@@ -62,24 +62,33 @@ func Load(path string, opts Options) (*bootstrapv3.Bootstrap, *Positions, error)
 // LoadInto is Load for any message type.
 func LoadInto(path string, msg proto.Message, opts Options) (*Positions, error) {
 	if path == "" && opts.ConfigYAML == "" {
-		return nil, errors.New("At least one of --config-path or --config-yaml or Options::configProto() should be non-empty") //nolint:staticcheck // Envoy's text
+		return nil, errNoConfig
 	}
 	l := newLoader(msg, opts)
+	if err := l.sources(path); err != nil {
+		return l.pos, err
+	}
+	return l.pos, l.finish()
+}
+
+// errNoConfig is Envoy's text.
+var errNoConfig = errors.New("At least one of --config-path or --config-yaml or Options::configProto() should be non-empty") //nolint:staticcheck
+
+// sources reads the file, if there is one, and the text that is merged over it.
+func (l *loader) sources(path string) error {
 	if path != "" {
 		data, err := readFile(path)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := l.file(path, data); err != nil {
-			return l.pos, err
+			return err
 		}
 	}
-	if opts.ConfigYAML != "" {
-		if err := l.text(configYAMLName, []byte(opts.ConfigYAML), yamlpos.ParseYAML); err != nil {
-			return l.pos, err
-		}
+	if l.opts.ConfigYAML == "" {
+		return nil
 	}
-	return l.pos, l.finish()
+	return l.text(configYAMLName, []byte(l.opts.ConfigYAML), yamlpos.ParseYAML)
 }
 
 // Parse is LoadInto for bytes; the end of name says in which form they are.
@@ -105,21 +114,26 @@ func readFile(path string) ([]byte, error) {
 
 // loader collects the wire bytes of one message from one or two sources; that they are concatenated is what merges them.
 type loader struct {
-	msg    proto.Message
-	opts   Options
-	schema *schema
-	errs   *Errors
-	wire   []byte
-	pos    *Positions
+	msg       proto.Message
+	opts      Options
+	schema    *schema
+	errs      *Errors
+	wire      []byte
+	pos       *Positions
+	parseJSON func(string, []byte) (*yamlpos.Tree, error)
+	opaque    bool // a source was protobuf: payloads of Any have not been checked while reading
 }
 
 func newLoader(msg proto.Message, opts Options) *loader {
 	opts.Resolver = orGlobal(opts.Resolver)
-	return &loader{msg: msg, opts: opts, schema: newSchema(), errs: &Errors{}, pos: &Positions{}}
+	return &loader{msg: msg, opts: opts, schema: newSchema(), errs: &Errors{}, pos: &Positions{}, parseJSON: yamlpos.ParseJSON}
 }
 
 func newEncoder(t *yamlpos.Tree, s *schema, opts *Options) *encoder {
-	return &encoder{tree: t, schema: s, resolver: orGlobal(opts.Resolver), opts: opts, errs: &Errors{}}
+	return &encoder{
+		tree: t, schema: s, resolver: orGlobal(opts.Resolver), opts: opts, errs: &Errors{},
+		pos: &Positions{trees: []*yamlpos.Tree{t}},
+	}
 }
 
 // file reads data in the form that the end of the name tells; JSON if it tells nothing.
@@ -133,7 +147,7 @@ func (l *loader) file(name string, data []byte) error {
 	case strings.HasSuffix(lower, ".yaml"), strings.HasSuffix(lower, ".yml"):
 		return l.text(name, data, yamlpos.ParseYAML)
 	}
-	return l.text(name, data, yamlpos.ParseJSON)
+	return l.text(name, data, l.parseJSON)
 }
 
 // text parses a source, writes its wire bytes and collects the errors. A returned error means that there is no tree.
@@ -153,7 +167,7 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 	e := newEncoder(t, l.schema, &l.opts)
 	e.errs, e.buf = l.errs, l.wire
 	if e.buf == nil {
-		e.buf = make([]byte, 0, len(data)/2+64)
+		e.buf = make([]byte, 0, 8*t.Size()+64)
 	}
 	e.body(t.Root(), l.schema.message(l.msg.ProtoReflect().Descriptor()))
 	l.wire = e.buf
@@ -172,7 +186,10 @@ func (l *loader) binary(name string, data []byte) error {
 	if err := proto.Unmarshal(data, l.msg); err != nil {
 		return fmt.Errorf("Unable to parse file %q as a binary protobuf (type %s): %w", name, l.msg.ProtoReflect().Descriptor().FullName(), err) //nolint:staticcheck // Envoy's text
 	}
-	l.wire = append(l.wire, data...)
+	if !l.opts.AllowUnknownFields {
+		unknownIn(l.msg.ProtoReflect(), "", l.errs)
+	}
+	l.wire, l.opaque = append(l.wire, data...), true
 	return nil
 }
 
@@ -185,7 +202,7 @@ func (l *loader) prototext(name string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode %s: %w", name, err)
 	}
-	l.wire = append(l.wire, wire...)
+	l.wire, l.opaque = append(l.wire, wire...), true
 	return nil
 }
 
@@ -197,44 +214,26 @@ func (l *loader) finish() error {
 	if err := proto.Unmarshal(l.wire, l.msg); err != nil {
 		return fmt.Errorf("cannot decode %s: %w", l.msg.ProtoReflect().Descriptor().FullName(), err)
 	}
-	if l.opts.SkipValidation {
-		return nil
-	}
-	if len(l.pos.trees) == 0 { // no text form: the payloads of Any have not been checked yet
-		if err := l.unknownIn(l.msg.ProtoReflect(), ""); err != nil {
-			return err
-		}
-		return Validate(l.msg, l.opts.Resolver, "")
-	}
-	if v, ok := l.msg.(validatable); ok {
-		if err := v.ValidateAll(); err != nil {
-			w := walker{schema: l.schema, limit: l.opts.maxErrors(), errs: l.errs, pos: l.pos}
-			w.violations(err, spot{msg: l.schema.message(l.msg.ProtoReflect().Descriptor()), value: l.msg.ProtoReflect()})
-		}
-	}
+	l.check(l.msg, "")
 	return l.errs.Err()
 }
 
-// unknownIn refuses unknown fields of a binary message, as Envoy does.
-func (l *loader) unknownIn(m protoreflect.Message, path string) error {
-	if len(m.GetUnknown()) > 0 && !l.opts.AllowUnknownFields {
-		return &Errors{List: []*Error{{Path: path, Msg: "message " + string(m.Descriptor().FullName()) + " has unknown fields"}}}
+// check runs the field rules of a message that stands at path.
+func (l *loader) check(msg proto.Message, path string) {
+	if l.opts.SkipValidation {
+		return
 	}
-	var err error
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if fd.Kind() != protoreflect.MessageKind || fd.IsMap() {
-			return true
-		}
-		if fd.IsList() {
-			for i := range v.List().Len() {
-				if err = l.unknownIn(v.List().Get(i).Message(), fmt.Sprintf("%s[%d]", join(path, string(fd.Name())), i)); err != nil {
-					return false
-				}
-			}
-			return true
-		}
-		err = l.unknownIn(v.Message(), join(path, string(fd.Name())))
-		return err == nil
-	})
-	return err
+	w := walker{schema: l.schema, limit: l.opts.maxErrors(), errs: l.errs, pos: l.pos}
+	w.tryValidate(msg, path)
+	if l.opaque {
+		w.payloads(msg.ProtoReflect(), l.opts.Resolver, path, 0)
+	}
+}
+
+// unknownIn refuses unknown fields of a binary message, as Envoy does.
+func unknownIn(m protoreflect.Message, path string, errs *Errors) {
+	if len(m.GetUnknown()) > 0 {
+		errs.Add(&Error{Path: path, Msg: "message " + string(m.Descriptor().FullName()) + " has unknown fields"}, DefaultMaxErrors)
+	}
+	eachMessage(m, path, func(m protoreflect.Message, path string) { unknownIn(m, path, errs) })
 }

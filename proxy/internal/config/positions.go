@@ -65,6 +65,16 @@ type treeNode struct {
 	node yamlpos.Node
 }
 
+// read expands a value that was left unread; one that cannot be read stays as it is.
+func (s treeNode) read() treeNode {
+	if s.tree.Kind(s.node) == yamlpos.Raw {
+		if t, err := s.tree.Expand(s.node, nil); err == nil {
+			return treeNode{t, t.Root()}
+		}
+	}
+	return s
+}
+
 // cutStep takes the first step off a path: a name up to '.' or '[', or an index or quoted key in brackets.
 func cutStep(path string) (step string, index bool, rest string) {
 	path = strings.TrimPrefix(path, ".")
@@ -86,7 +96,7 @@ func cutStep(path string) (step string, index bool, rest string) {
 func childOf(spots []treeNode, name string) []treeNode {
 	var next []treeNode
 	for _, s := range spots {
-		if s.tree.Kind(s.node) != yamlpos.Map {
+		if s = s.read(); s.tree.Kind(s.node) != yamlpos.Map {
 			continue
 		}
 		for c := s.tree.First(s.node); c < s.tree.End(s.node); c = s.tree.End(c) {
@@ -103,7 +113,7 @@ func elementOf(spots []treeNode, step string) []treeNode {
 	i, err := strconv.Atoi(step)
 	var next []treeNode
 	for _, s := range spots {
-		switch s.tree.Kind(s.node) {
+		switch s = s.read(); s.tree.Kind(s.node) {
 		case yamlpos.Map:
 			if c, ok := s.tree.Child(s.node, step); ok {
 				next = append(next, treeNode{s.tree, c})

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -82,35 +83,50 @@ func typeName(url string) string { return url[strings.LastIndexByte(url, '/')+1:
 
 // unknownType explains a type URL that the resolver does not have.
 func unknownType(r Resolver, url string) Error {
-	x := Error{Msg: "could not find @type '" + shorten(url) + "'"}
+	x := Error{Msg: "could not find @type '" + shortenTo(url, 256) + "'"}
 	name := typeName(url)
-	if strings.HasPrefix(name, "envoy.") && knownToEnvoy(name) {
-		x.Msg += ": not supported yet: " + name + " is an extension of Envoy that this proxy does not have"
+	names := typeNames(r)
+	if s := nearestWithin(name, names, 4); s != "" {
+		x.Suggestion = typePrefix + s
 		return x
 	}
-	if strings.Contains(name, ".v2") {
-		x.Msg += ": the v2 API is gone"
+	if knownToEnvoy(name) && !slices.ContainsFunc(names, func(n string) bool { return packageOf(n) == packageOf(name) }) {
+		x.Msg += ": not supported yet: " + packageOf(name) + " is an extension of Envoy that this build does not have"
+		return x
 	}
+	if strings.Contains(name, ".v2.") {
+		x.Msg += ": the v2 API is not supported"
+	}
+	base := name[max(0, strings.LastIndexByte(name, '.')):]
+	if len(base) < 2 {
+		return x
+	}
+	for _, n := range names {
+		if strings.HasSuffix(n, base) && !genericNames[base[1:]] {
+			x.Suggestion = typePrefix + n
+			break
+		}
+	}
+	return x
+}
+
+// genericNames say nothing about which extension is meant.
+var genericNames = map[string]bool{"Config": true, "FilterConfig": true, "Router": true, "ConfigsPerRoute": true, "PerRouteConfig": true, "Action": true}
+
+// typeNames lists what a resolver has, in alphabetical order, as far as it can be asked.
+func typeNames(r Resolver) []string {
 	var names []string
-	if reg, ok := r.(*Registry); ok {
-		names = reg.names
-	} else if all, ok := r.(*protoregistry.Types); ok {
-		all.RangeMessages(func(mt protoreflect.MessageType) bool {
+	switch r := r.(type) {
+	case *Registry:
+		names = slices.Clone(r.names)
+	case *protoregistry.Types:
+		r.RangeMessages(func(mt protoreflect.MessageType) bool {
 			names = append(names, string(mt.Descriptor().FullName()))
 			return true
 		})
 	}
-	if s := nearest(name, names); s != "" {
-		x.Suggestion = typePrefix + s
-	} else if base := name[strings.LastIndexByte(name, '.')+1:]; base != "" {
-		for _, n := range names {
-			if strings.HasSuffix(n, "."+base) {
-				x.Suggestion = typePrefix + n
-				break
-			}
-		}
-	}
-	return x
+	slices.Sort(names)
+	return names
 }
 
 // Unpack decodes the payload of an Any. A TypedStruct is converted to the type that it names, with the name it gives;

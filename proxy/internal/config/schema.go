@@ -42,6 +42,7 @@ type field struct {
 	isMap   bool
 	keep    bool // a zero is written: the field tells absent from zero
 	null    bool // null is a value of this field, not its absence
+	skip    bool // left out by the encoder, see Stream
 	oneof   int8 // index of its real oneof, -1 without
 	message *message
 	enum    *enum

@@ -8,12 +8,17 @@ import (
 
 // nearest returns the candidate that is most like word, "" if none is like it. Case and underscores do not count.
 func nearest(word string, candidates []string) string {
+	return nearestWithin(word, candidates, len(word)/3)
+}
+
+// nearestWithin is nearest with a bound for the number of edits, at least 1.
+func nearestWithin(word string, candidates []string, edits int) string {
 	const maxWord = 128 // the distance takes quadratic time
 	if word == "" || len(word) > maxWord {
 		return ""
 	}
 	w := fold(word)
-	best, bestDist := "", 1+max(len(w)/3, 1)
+	best, bestDist := "", 1+max(edits, 1)
 	for _, c := range candidates {
 		if len(c) > maxWord {
 			continue

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -34,7 +33,7 @@ func (e *encoder) validate(m *message, msg proto.Message) {
 		return
 	}
 	if err := v.ValidateAll(); err != nil {
-		w := walker{schema: e.schema, limit: e.opts.maxErrors(), errs: e.errs, pos: &Positions{trees: []*yamlpos.Tree{e.tree}}}
+		w := walker{schema: e.schema, limit: e.opts.maxErrors(), errs: e.errs, pos: e.pos}
 		w.violations(err, spot{path: pathString(e.path), msg: m, value: msg.ProtoReflect()})
 	}
 }
@@ -202,7 +201,15 @@ const maxAnyDepth = 32
 
 // payloads looks for Any below m.
 func (w *walker) payloads(m protoreflect.Message, r Resolver, path string, depth int) {
+	eachMessage(m, path, func(m protoreflect.Message, path string) { w.payload(m, r, path, depth) })
+}
+
+// eachMessage calls do for every message that stands directly in a field of m, in lists and maps too.
+func eachMessage(m protoreflect.Message, path string, do func(m protoreflect.Message, path string)) {
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if fd.Kind() != protoreflect.MessageKind {
+			return true
+		}
 		p := join(path, string(fd.Name()))
 		switch {
 		case fd.IsMap():
@@ -210,16 +217,15 @@ func (w *walker) payloads(m protoreflect.Message, r Resolver, path string, depth
 				return true
 			}
 			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-				w.payload(v.Message(), r, p+"["+strconv.Quote(k.String())+"]", depth)
+				do(v.Message(), p+"["+strconv.Quote(k.String())+"]")
 				return true
 			})
-		case fd.Kind() != protoreflect.MessageKind:
 		case fd.IsList():
 			for i := range v.List().Len() {
-				w.payload(v.List().Get(i).Message(), r, p+"["+strconv.Itoa(i)+"]", depth)
+				do(v.List().Get(i).Message(), p+"["+strconv.Itoa(i)+"]")
 			}
 		default:
-			w.payload(v.Message(), r, p, depth)
+			do(v.Message(), p)
 		}
 		return true
 	})
@@ -231,11 +237,11 @@ func (w *walker) payload(m protoreflect.Message, r Resolver, path string, depth 
 		return
 	}
 	if depth >= maxAnyDepth {
-		w.errs.Add(&Error{Path: path, Msg: "Any payloads are nested deeper than " + strconv.Itoa(maxAnyDepth)}, w.limit)
+		w.add(Error{Path: path, Msg: "Any payloads are nested deeper than " + strconv.Itoa(maxAnyDepth)})
 		return
 	}
 	inner, err := unpack(m.Interface(), r)
-	if err != nil || inner == nil || reflect.ValueOf(inner).IsNil() {
+	if err != nil || inner == nil {
 		return
 	}
 	w.tryValidate(inner, path)

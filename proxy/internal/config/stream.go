@@ -1,0 +1,200 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Stream reads a bootstrap piece by piece, so that of ten thousand static clusters one message is alive at a time. It
+// holds the text, of JSON without a tree of the static clusters and listeners; drop it when it has been read. It is not
+// safe for concurrent use.
+type Stream struct {
+	l     *loader
+	whole *bootstrapv3.Bootstrap // the protobuf sources, nil without
+}
+
+// Item is one static resource of a Stream.
+type Item[T proto.Message] struct {
+	Index   int
+	Path    string // static_resources.clusters[Index]
+	Message T      // belongs to the callee
+	Raw     []byte // its serialized form; only valid during the call
+}
+
+// Open reads a bootstrap as Load does, but decodes nothing yet: only mistakes of syntax are found.
+func Open(path string, opts Options) (*Stream, error) {
+	if path == "" && opts.ConfigYAML == "" {
+		return nil, errNoConfig
+	}
+	s := &Stream{l: newLoader(&bootstrapv3.Bootstrap{}, opts)}
+	static := s.l.schema.message((&bootstrapv3.Bootstrap_StaticResources{}).ProtoReflect().Descriptor())
+	static.fields["clusters"].skip, static.fields["listeners"].skip = true, true
+	s.l.parseJSON = func(name string, data []byte) (*yamlpos.Tree, error) {
+		return yamlpos.ParseJSONOutline(name, data, yamlpos.Outline{
+			Parents: []string{"static_resources", "staticResources"}, Lists: []string{"clusters", "listeners"},
+		})
+	}
+	if err := s.l.sources(path); err != nil {
+		return nil, err
+	}
+	if s.l.opaque {
+		s.whole = &bootstrapv3.Bootstrap{}
+		if err := proto.Unmarshal(s.l.wire, s.whole); err != nil {
+			return nil, fmt.Errorf("cannot decode %s: %w", path, err)
+		}
+	}
+	return s, nil
+}
+
+// Positions returns the places of the fields.
+func (s *Stream) Positions() *Positions { return s.l.pos }
+
+// Skeleton returns the bootstrap without its static clusters and listeners.
+func (s *Stream) Skeleton() (*bootstrapv3.Bootstrap, error) {
+	if err := s.l.errs.Err(); err != nil {
+		return nil, err
+	}
+	b := &bootstrapv3.Bootstrap{}
+	if err := proto.Unmarshal(s.l.wire, b); err != nil {
+		return nil, fmt.Errorf("cannot decode the bootstrap: %w", err)
+	}
+	if b.StaticResources != nil {
+		b.StaticResources.Clusters, b.StaticResources.Listeners = nil, nil
+	}
+	errs := &Errors{}
+	s.l.errs = errs
+	s.l.check(b, "")
+	return b, errs.Err()
+}
+
+// Clusters decodes and checks the static clusters one by one and hands the good ones to do. Errors of the clusters are
+// collected, as are those that do returns if they are an *Error or *Errors; another error ends the reading.
+func (s *Stream) Clusters(do func(Item[*clusterv3.Cluster]) error) error {
+	var ready []*clusterv3.Cluster
+	if s.whole != nil {
+		ready = s.whole.GetStaticResources().GetClusters()
+	}
+	return each(s, "clusters", ready, func() *clusterv3.Cluster { return &clusterv3.Cluster{} }, do)
+}
+
+// Listeners is Clusters for the static listeners.
+func (s *Stream) Listeners(do func(Item[*listenerv3.Listener]) error) error {
+	var ready []*listenerv3.Listener
+	if s.whole != nil {
+		ready = s.whole.GetStaticResources().GetListeners()
+	}
+	return each(s, "listeners", ready, func() *listenerv3.Listener { return &listenerv3.Listener{} }, do)
+}
+
+func each[T proto.Message](s *Stream, name string, ready []T, make func() T, do func(Item[T]) error) error {
+	errs := &Errors{}
+	s.l.errs = errs
+	index := 0
+	use := func(msg T, raw []byte) error {
+		it := Item[T]{Index: index, Path: fmt.Sprintf("static_resources.%s[%d]", name, index), Message: msg, Raw: raw}
+		before := errs.Len()
+		s.l.check(msg, it.Path)
+		if errs.Len() > before {
+			return nil
+		}
+		return collect(errs, do(it), s.l.opts.maxErrors())
+	}
+	for _, msg := range ready {
+		raw, err := proto.Marshal(msg)
+		if err != nil {
+			return fmt.Errorf("cannot encode %s: %w", name, err)
+		}
+		if err := use(msg, raw); err != nil {
+			return err
+		}
+		index++
+	}
+	m := s.l.schema.message(make().ProtoReflect().Descriptor())
+	for _, t := range s.l.pos.trees {
+		e := newEncoder(t, s.l.schema, &s.l.opts)
+		e.errs, e.pos = errs, s.l.pos // indices count through all sources
+		e.path = []frame{{name: "static_resources", index: -1}, {name: name}}
+		var scratch *yamlpos.Tree
+		for n := range staticElements(t, name) {
+			e.buf, e.path[1].index = e.buf[:0], index
+			before := errs.Len()
+			e.tree = t
+			if t.Kind(n) == yamlpos.Raw {
+				var err error
+				if scratch, err = t.Expand(n, scratch); err != nil {
+					return syntaxError(err)
+				}
+				e.tree, n = scratch, scratch.Root()
+			}
+			if e.tree.Kind(n) != yamlpos.Null {
+				e.body(n, m)
+			}
+			if errs.Len() == before {
+				msg := make()
+				if err := proto.Unmarshal(e.buf, msg); err != nil {
+					return fmt.Errorf("cannot decode %s: %w", pathString(e.path), err)
+				}
+				if err := use(msg, e.buf); err != nil {
+					return err
+				}
+			}
+			index++
+		}
+	}
+	return errs.Err()
+}
+
+// collect keeps configuration errors and returns others.
+func collect(errs *Errors, err error, limit int) error {
+	var one *Error
+	var many *Errors
+	switch {
+	case err == nil:
+	case errors.As(err, &many):
+		for _, x := range many.List {
+			errs.Add(x, limit)
+		}
+		errs.More += many.More
+	case errors.As(err, &one):
+		errs.Add(one, limit)
+	default:
+		return err
+	}
+	return nil
+}
+
+// staticElements yields the nodes of the elements of static_resources.<name>.
+func staticElements(t *yamlpos.Tree, name string) func(yield func(yamlpos.Node) bool) {
+	return func(yield func(yamlpos.Node) bool) {
+		for _, static := range childOf([]treeNode{{t, t.Root()}}, "static_resources") {
+			for _, list := range childOf([]treeNode{static}, name) {
+				if t.Kind(list.node) != yamlpos.Null && !yieldElements(t, list.node, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// yieldElements flattens lists in lists, as the encoder does.
+func yieldElements(t *yamlpos.Tree, n yamlpos.Node, yield func(yamlpos.Node) bool) bool {
+	if t.Kind(n) != yamlpos.Seq {
+		return yield(n)
+	}
+	for c := t.First(n); c < t.End(n); c = t.End(c) {
+		if t.Kind(c) == yamlpos.Seq {
+			if !yieldElements(t, c, yield) {
+				return false
+			}
+		} else if !yield(c) {
+			return false
+		}
+	}
+	return true
+}
