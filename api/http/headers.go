@@ -409,3 +409,20 @@ func (a *Arena) drop(c []byte) {
 		p.free = append(p.free, c)
 	}
 }
+
+// EqualFold compares without regard to ASCII case.
+func EqualFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := 0; i < len(a); i++ {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z' {
+			return false
+		}
+	}
+	return true
+}

@@ -137,6 +137,11 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 		return 0, ErrNotHTTP
 	}
 	had := len(x.message.part)
+	if had == 0 && c.opts.NewFormatter == nil {
+		if n, code, err := c.opts.fastResponse(x, b, c.maxHead()); n > 0 {
+			return n, c.headDone(x, x.message.h, code, n, len(b) > n, err)
+		}
+	}
 	raw, n, err := x.gather(c.pool, b, c.maxHead(), false, ErrHeadTooLarge)
 	if err != nil {
 		return n, err
@@ -144,13 +149,11 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	if raw == nil {
 		return n, x.checkPartial(had)
 	}
-	x.bytes.HeaderReceived += uint64(len(raw))
-	x.bytes.Received += uint64(len(raw))
 	h := x.message.h
 	info := informational(raw)
 	if info {
 		// They go into the stream's arena, so an upstream cannot send them for ever.
-		if x.bytes.HeaderReceived > uint64(c.maxHead()) {
+		if x.bytes.HeaderReceived+uint64(len(raw)) > uint64(c.maxHead()) {
 			return n, ErrHeadTooLarge
 		}
 		h = &x.trailers
@@ -159,11 +162,9 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	code, err := c.opts.parseResponse(x, h, raw, c.pool.lines)
 	x.message.part = x.message.part[:0]
 	x.looked = false
-	if err != nil {
-		return n, err
-	}
-	c.proto = x.version
-	if info {
+	if info && err == nil {
+		x.bytes.HeaderReceived += uint64(len(raw))
+		x.bytes.Received += uint64(len(raw))
 		x.phase = phaseHead
 		x.dec.Decode1xx(h)
 		if !x.over {
@@ -171,6 +172,17 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 		}
 		return n, nil
 	}
+	return n, c.headDone(x, h, code, len(raw), len(b) > n, err)
+}
+
+// headDone reports a final response's head of n bytes. surplus: something follows it.
+func (c *Client) headDone(x *exchange, h *http.HeaderMap, code, n int, surplus bool, err *codec.Err) *codec.Err {
+	x.bytes.HeaderReceived += uint64(n)
+	x.bytes.Received += uint64(n)
+	if err != nil {
+		return err
+	}
+	c.proto = x.version
 	if code == 101 || x.phase == phaseTunnel {
 		x.closes = true
 	}
@@ -178,13 +190,13 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	c.notify = x.notify
 	end := x.phase == phaseDone
 	if end {
-		c.responseDone(x, len(b) > n)
+		c.responseDone(x, surplus)
 	}
 	x.dec.DecodeHeaders(h, end)
 	if end {
 		c.finish(x)
 	}
-	return n, nil
+	return nil
 }
 
 // informational tells whether a complete head is that of a 1xx response other than 101.

@@ -72,6 +72,9 @@ type Options struct {
 	OnDroppedUnderscore func()
 }
 
+// plain tells whether heads need nothing that the fast path cannot do.
+func (o *Options) plain() bool { return o.NewFormatter == nil && o.Underscores == UnderscoresAllow }
+
 func (o *Options) maxHeaders() int {
 	if o.MaxHeaders > 0 {
 		return o.MaxHeaders

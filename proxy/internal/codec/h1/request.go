@@ -13,6 +13,27 @@ var framing = http.MakeSet(http.Connection, http.ProxyConnection, http.ContentLe
 
 var requestRules = fieldRules{merge: &http.RequestInline, tooMany: ErrTooManyHeaders, host: true}
 
+// fastRequest is parseRequest for heads that are complete in b and have nothing unusual. It returns the bytes of the head, 0 if
+// parseRequest must do it.
+func (o *Options) fastRequest(r *request, b []byte, max int) (n int, err *codec.Err) {
+	h := r.h
+	var f fastHead
+	f.begin(h, b, max)
+	first, ok := f.requestLine()
+	if ok {
+		h.AddConst(http.Method, first.method)
+		h.AddConst(http.Path, http.View(first.target))
+		h.AddConst(http.Authority, noHost)
+		ok = f.fields(h, &requestRules, o.maxHeaders()-1)
+	}
+	f.keep(h, ok)
+	if !ok {
+		h.Init(h.Arena())
+		return 0, nil
+	}
+	return f.pos, o.finishRequest(r, h, first)
+}
+
 // parseRequest fills r.h from a complete head and decides about the body.
 func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err {
 	h := r.h
@@ -22,7 +43,6 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 	if err != nil {
 		return err
 	}
-	r.version = first.version
 	if o.NewFormatter != nil {
 		h.SetFormatter(o.NewFormatter(h.Arena()))
 	}
@@ -39,6 +59,12 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 	if h.Get(http.Authority) == noHost {
 		h.Remove(http.Authority)
 	}
+	return o.finishRequest(r, h, first)
+}
+
+// finishRequest draws the conclusions from a request line and fields.
+func (o *Options) finishRequest(r *request, h *http.HeaderMap, first startLine) *codec.Err {
+	r.version = first.version
 	r.closes = first.version == http.HTTP10
 	if h.HasAny(&framing) || first.method == "CONNECT" || r.closes {
 		if err := o.frameRequest(r, h, first.method); err != nil {

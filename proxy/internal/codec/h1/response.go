@@ -61,6 +61,26 @@ func (s *statusLine) setCode(b []byte) *codec.Err {
 	return nil
 }
 
+// fastResponse is parseResponse for heads that are complete in b and have nothing unusual. It returns the bytes of the head, 0
+// if parseResponse must do it. 1xx responses are not for it.
+func (o *Options) fastResponse(x *exchange, b []byte, max int) (n, code int, err *codec.Err) {
+	h := x.message.h
+	var f fastHead
+	f.begin(h, b, max)
+	first, ok := f.statusLine()
+	if ok = ok && first.code >= 200; ok {
+		h.AddConst(http.Status, first.text)
+		ok = f.fields(h, &responseRules, o.maxHeaders())
+	}
+	f.keep(h, ok)
+	if !ok {
+		h.Init(h.Arena())
+		return 0, 0, nil
+	}
+	x.version = first.version
+	return f.pos, first.code, o.frameResponse(x, h, first.code)
+}
+
 // parseResponse fills h from a complete head and decides about the body.
 func (o *Options) parseResponse(x *exchange, h *http.HeaderMap, raw []byte, lines []line) (code int, err *codec.Err) {
 	buf := h.Arena().Bytes(len(raw))

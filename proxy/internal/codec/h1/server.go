@@ -141,6 +141,14 @@ func (s *Server) flooded() bool {
 
 func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 	had := len(r.message.part)
+	if had == 0 && s.opts.plain() {
+		r.phase = phaseDone
+		n, err := s.opts.fastRequest(r, b, s.maxHead())
+		if n > 0 {
+			return n, s.headDone(r, n, err)
+		}
+		r.phase = phaseHead
+	}
 	raw, n, err := r.gather(s.pool, b, s.maxHead(), false, ErrHeadTooLarge)
 	if err != nil {
 		return n, s.failHead(r, err)
@@ -155,17 +163,22 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 		}
 		lines = s.pool.lines
 	}
-	r.bytes.HeaderReceived = uint64(len(raw))
-	r.bytes.Received += uint64(len(raw))
 	r.phase = phaseDone
 	err = s.opts.parseRequest(r, raw, lines)
 	r.message.part = r.message.part[:0]
+	return n, s.headDone(r, len(raw), err)
+}
+
+// headDone reports a head of n bytes.
+func (s *Server) headDone(r *request, n int, err *codec.Err) *codec.Err {
+	r.bytes.HeaderReceived = uint64(n)
+	r.bytes.Received += uint64(n)
 	if err != nil {
-		return n, s.failHead(r, err)
+		return s.failHead(r, err)
 	}
 	s.proto = r.version
 	r.dec.DecodeHeaders(r.h, r.phase == phaseDone)
-	return n, nil
+	return nil
 }
 
 // partial looks at the request line of a head that is not complete: an error in it is reported at once, and a request without
