@@ -190,7 +190,9 @@ func (t *Template) unroll(e Entry, marker int16) {
 	case KindBlock:
 		t.blocks = append(t.blocks, e)
 		for _, s := range e.sub.stats {
-			s.Name = e.Name + s.Name
+			if s.Kind != KindMarker {
+				s.Name = e.Name + s.Name
+			}
 			if s.Kind == KindHistogram {
 				s.At += e.hist
 			} else {

@@ -36,7 +36,3 @@ func (s *Shard) fold(o *Shard, isGauge func(id uint32) bool) {
 		s.rare[k] += v
 	}
 }
-
-type flushedValues struct {
-	cumulative, interval *Histogram
-}

@@ -59,24 +59,25 @@ const (
 	ClusterUpstreamInternalRedirectFailedTotal    api.CounterIndex = 91
 	ClusterUpstreamInternalRedirectSucceededTotal api.CounterIndex = 92
 	ClusterUpstreamQueueOverloaded                api.GaugeIndex   = 93
-	ClusterUpstreamRqActiveOverflow               api.CounterIndex = 94
-	ClusterUpstreamRqCancelled                    api.CounterIndex = 95
-	ClusterUpstreamRqMaintenanceMode              api.CounterIndex = 96
-	ClusterUpstreamRqMaxDurationReached           api.CounterIndex = 97
-	ClusterUpstreamRqPendingFailureEject          api.CounterIndex = 98
-	ClusterUpstreamRqPendingOverflow              api.CounterIndex = 99
-	ClusterUpstreamRqPerTryIdleTimeout            api.CounterIndex = 100
-	ClusterUpstreamRqPerTryTimeout                api.CounterIndex = 101
-	ClusterUpstreamRqRetry                        api.CounterIndex = 102
-	ClusterUpstreamRqRetryBackoffExponential      api.CounterIndex = 103
-	ClusterUpstreamRqRetryBackoffRatelimited      api.CounterIndex = 104
-	ClusterUpstreamRqRetryLimitExceeded           api.CounterIndex = 105
-	ClusterUpstreamRqRetryOverflow                api.CounterIndex = 106
-	ClusterUpstreamRqRetrySuccess                 api.CounterIndex = 107
-	ClusterUpstreamRqRxReset                      api.CounterIndex = 108
-	ClusterUpstreamRqRxResetNoError               api.CounterIndex = 109
-	ClusterUpstreamRqTimeout                      api.CounterIndex = 110
-	ClusterUpstreamRqTxReset                      api.CounterIndex = 111
+	ClusterUpstreamRq0rtt                         api.CounterIndex = 94
+	ClusterUpstreamRqActiveOverflow               api.CounterIndex = 95
+	ClusterUpstreamRqCancelled                    api.CounterIndex = 96
+	ClusterUpstreamRqMaintenanceMode              api.CounterIndex = 97
+	ClusterUpstreamRqMaxDurationReached           api.CounterIndex = 98
+	ClusterUpstreamRqPendingFailureEject          api.CounterIndex = 99
+	ClusterUpstreamRqPendingOverflow              api.CounterIndex = 100
+	ClusterUpstreamRqPerTryIdleTimeout            api.CounterIndex = 101
+	ClusterUpstreamRqPerTryTimeout                api.CounterIndex = 102
+	ClusterUpstreamRqRetry                        api.CounterIndex = 103
+	ClusterUpstreamRqRetryBackoffExponential      api.CounterIndex = 104
+	ClusterUpstreamRqRetryBackoffRatelimited      api.CounterIndex = 105
+	ClusterUpstreamRqRetryLimitExceeded           api.CounterIndex = 106
+	ClusterUpstreamRqRetryOverflow                api.CounterIndex = 107
+	ClusterUpstreamRqRetrySuccess                 api.CounterIndex = 108
+	ClusterUpstreamRqRxReset                      api.CounterIndex = 109
+	ClusterUpstreamRqRxResetNoError               api.CounterIndex = 110
+	ClusterUpstreamRqTimeout                      api.CounterIndex = 111
+	ClusterUpstreamRqTxReset                      api.CounterIndex = 112
 	ClusterAssignmentStale                        api.CounterIndex = 128
 	ClusterAssignmentTimeoutReceived              api.CounterIndex = 129
 	ClusterAssignmentUseCached                    api.CounterIndex = 130
@@ -178,6 +179,7 @@ var Cluster = api.MustTemplate("cluster",
 	api.Counter(ClusterUpstreamInternalRedirectFailedTotal, "upstream_internal_redirect_failed_total"),
 	api.Counter(ClusterUpstreamInternalRedirectSucceededTotal, "upstream_internal_redirect_succeeded_total"),
 	api.Gauge(ClusterUpstreamQueueOverloaded, "upstream_queue_overloaded"),
+	api.Counter(ClusterUpstreamRq0rtt, "upstream_rq_0rtt"),
 	api.Counter(ClusterUpstreamRqActiveOverflow, "upstream_rq_active_overflow"),
 	api.Counter(ClusterUpstreamRqCancelled, "upstream_rq_cancelled"),
 	api.Counter(ClusterUpstreamRqMaintenanceMode, "upstream_rq_maintenance_mode"),

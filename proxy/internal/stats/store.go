@@ -26,6 +26,9 @@ type Store struct {
 	freeTexts []api.TextID
 	textIndex map[string]api.TextID
 
+	reject  func(name []byte) bool
+	buckets func(name string) []float64
+
 	releases []release
 	clearSeq uint64
 
@@ -181,6 +184,22 @@ func (s *Store) SetText(id api.TextID, value string) {
 		return
 	}
 	s.texts[id-1].value, s.texts[id-1].set = value, true
+}
+
+// SetMatcher sets what stats_config.stats_matcher says: names for which reject is true are shown nowhere.
+func (s *Store) SetMatcher(reject func(name []byte) bool) { s.reject = reject }
+
+// SetBuckets sets what stats_config.histogram_bucket_settings say: the ascending upper bounds for a histogram, nil for the
+// default.
+func (s *Store) SetBuckets(buckets func(name string) []float64) { s.buckets = buckets }
+
+func (s *Store) bucketsOf(name string) []float64 {
+	if s.buckets != nil {
+		if b := s.buckets(name); b != nil {
+			return b
+		}
+	}
+	return DefaultBuckets
 }
 
 // ResetCounters makes all counters start from zero again, as POST /reset_counters does. Values counted since the last

@@ -1,0 +1,263 @@
+package stats
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// MaxTags bounds the tags of one stat.
+const MaxTags = 32
+
+// Tag is a name and a value that were taken out of a stat's name, or that every stat has.
+type Tag struct {
+	Name, Value string
+}
+
+// TagRule is one entry of stats_config.stats_tags. With a Regex, its first group is what is cut out of the name and its
+// second, if there is one, the value; with neither Regex nor Fixed it switches a default tag on by its name.
+type TagRule struct {
+	Name  string
+	Regex string
+	Fixed string
+}
+
+// TagConfig says how tags are made.
+type TagConfig struct {
+	NoDefaults bool // use_all_default_tags: false
+	Rules      []TagRule
+	Fixed      []Tag // --stats-tag and the like: before all others
+}
+
+// Tagger takes tags out of stat names. It is immutable and may be used from any thread.
+type Tagger struct {
+	fixed    []Tag
+	noPrefix []tagRule            // tried for every name
+	byPrefix map[string][]tagRule // tried for names whose first token is the key
+	custom   bool                 // there are regexes from the configuration
+}
+
+// tagRule finds one tag. find returns the ranges that are cut out and that are the value.
+type tagRule struct {
+	tag  string
+	find func(n *tokens) (cut, value span, ok bool)
+}
+
+type span struct{ from, to int }
+
+// NewTagger checks a configuration.
+func NewTagger(cfg TagConfig) (*Tagger, error) {
+	t := &Tagger{fixed: slices.Clone(cfg.Fixed), byPrefix: make(map[string][]tagRule)}
+	names := make(map[string]bool)
+	if !cfg.NoDefaults {
+		for _, d := range defaultTags {
+			t.add(d.prefix, d.tagRule)
+			names[d.tag] = true
+		}
+	}
+	for _, r := range cfg.Rules {
+		if r.Name == "" {
+			return nil, fmt.Errorf("stats_tags: tag_name must not be empty")
+		}
+		if names[r.Name] && (cfg.NoDefaults || r.Regex != "" || r.Fixed != "") {
+			return nil, fmt.Errorf("stats_tags: tag name %q specified twice", r.Name)
+		}
+		names[r.Name] = true
+		if err := t.addRule(r, cfg.NoDefaults); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.fixed) > MaxTags/2 {
+		return nil, fmt.Errorf("stats_tags: %d fixed values, at most %d are possible", len(t.fixed), MaxTags/2)
+	}
+	return t, nil
+}
+
+// Extract returns a name without its tags and appends the tags to tags, in Envoy's order. Without tags it returns name
+// itself.
+func (t *Tagger) Extract(name string, tags []Tag) (string, []Tag) {
+	var buf [MaxTags]span
+	cuts, tags := t.find(name, tags, &buf)
+	if len(cuts) == 0 {
+		return name, tags
+	}
+	return cutOut(name, cuts), tags
+}
+
+// find appends the tags of a name to tags and returns the ranges that they are cut out of, in cuts.
+func (t *Tagger) find(name string, tags []Tag, cuts *[MaxTags]span) ([]span, []Tag) {
+	tags = append(tags, t.fixed...)
+	var n tokens
+	if !n.split(name) {
+		return nil, tags
+	}
+	count := 0
+	apply := func(rules []tagRule) {
+		for i := range rules {
+			if count == MaxTags {
+				return
+			}
+			cut, value, ok := rules[i].find(&n)
+			if !ok {
+				continue
+			}
+			tags = append(tags, Tag{Name: rules[i].tag, Value: name[value.from:value.to]})
+			cuts[count] = cut
+			count++
+		}
+	}
+	apply(t.noPrefix)
+	if n.count > 1 {
+		apply(t.byPrefix[n.at(0)])
+	}
+	return cuts[:count], tags
+}
+
+func (t *Tagger) add(prefix string, r tagRule) {
+	if prefix == "" {
+		t.noPrefix = append(t.noPrefix, r)
+		return
+	}
+	t.byPrefix[prefix] = append(t.byPrefix[prefix], r)
+}
+
+func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
+	switch {
+	case r.Regex != "":
+		re, err := regexp.Compile(r.Regex)
+		if err != nil {
+			return fmt.Errorf("stats_tags: tag %q: %w", r.Name, err)
+		}
+		t.custom = true
+		t.add(regexPrefix(r.Regex), tagRule{tag: r.Name, find: func(n *tokens) (span, span, bool) { return findRegex(re, n.name) }})
+	case r.Fixed != "":
+		t.fixed = append(t.fixed, Tag{Name: r.Name, Value: r.Fixed})
+	default:
+		found := false
+		for _, d := range defaultTags {
+			if d.tag == r.Name {
+				found = true
+				if noDefaults {
+					t.add(d.prefix, d.tagRule)
+				}
+			}
+		}
+		if !found {
+			return fmt.Errorf("stats_tags: no regex specified for tag specifier and no default regex for name: %q", r.Name)
+		}
+	}
+	return nil
+}
+
+func findRegex(re *regexp.Regexp, name string) (cut, value span, ok bool) {
+	m := re.FindStringSubmatchIndex(name)
+	if len(m) < 4 || m[2] < 0 || m[2] == m[3] {
+		return span{}, span{}, false
+	}
+	cut = span{m[2], m[3]}
+	if value = cut; len(m) >= 6 && m[4] >= 0 && m[4] < m[5] {
+		value = span{m[4], m[5]}
+	}
+	return cut, value, true
+}
+
+// regexPrefix returns the first token that a name must have to match, "" if the regex does not say: what Envoy uses to try a
+// regex only where it can match. It decides about the order of tags, too.
+func regexPrefix(re string) string {
+	rest, ok := strings.CutPrefix(re, "^")
+	if !ok {
+		return ""
+	}
+	n := 0
+	for n < len(rest) && isWord(rest[n]) {
+		n++
+	}
+	if n == 0 || !strings.HasPrefix(rest[n:], `\.`) && rest[n:] != "$" {
+		return ""
+	}
+	return rest[:n]
+}
+
+// cutOut removes ranges, which may overlap and come in any order, from a name.
+func cutOut(name string, cuts []span) string {
+	slices.SortFunc(cuts, func(a, b span) int { return a.from - b.from })
+	out, at := make([]byte, 0, len(name)), 0
+	for _, c := range cuts {
+		if c.from > at {
+			out = append(out, name[at:c.from]...)
+		}
+		at = max(at, c.to)
+	}
+	return string(append(out, name[at:]...))
+}
+
+// maxTokens bounds the tokens of a name that are looked at. A name with more has no tags.
+const maxTokens = 64
+
+// tokens is a name split at its dots.
+type tokens struct {
+	name  string
+	count int
+	ends  [maxTokens]int
+}
+
+func (n *tokens) split(name string) bool {
+	n.name, n.count = name, 0
+	for at := 0; ; {
+		if n.count == maxTokens {
+			return false
+		}
+		dot := strings.IndexByte(name[at:], '.')
+		if dot < 0 {
+			n.ends[n.count] = len(name)
+			n.count++
+			return true
+		}
+		n.ends[n.count] = at + dot
+		n.count++
+		at += dot + 1
+	}
+}
+
+func (n *tokens) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return n.ends[i-1] + 1
+}
+
+// at returns token i, "" past the end.
+func (n *tokens) at(i int) string {
+	if i < 0 || i >= n.count {
+		return ""
+	}
+	return n.name[n.start(i):n.ends[i]]
+}
+
+// value is the range of token i, token that of i with the dot behind it.
+func (n *tokens) value(i int) span { return span{n.start(i), n.ends[i]} }
+func (n *tokens) token(i int) span { return span{n.start(i), n.ends[i] + 1} }
+
+// cutToken is what most rules find: token i and the dot that follows it.
+func (n *tokens) cutToken(i int) (cut, value span, ok bool) {
+	if i+1 >= n.count || n.start(i) == n.ends[i] {
+		return span{}, span{}, false
+	}
+	return n.token(i), n.value(i), true
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func all(s string, ok func(c byte) bool) bool {
+	for i := range len(s) {
+		if !ok(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
