@@ -19,6 +19,7 @@ type Client struct {
 	count  uint32
 	proto  http.Proto
 	closed bool // no further request
+	dead   bool // nothing is read any more
 	notify bool // the last response asked for the close
 	above  bool
 	busy   bool
@@ -87,7 +88,7 @@ func (c *Client) Dispatch(b []byte) (n int, err error) {
 		c.drop()
 	}
 	if cerr != nil {
-		c.closed = true
+		c.closed, c.dead = true, true
 		return n, cerr
 	}
 	return n, nil
@@ -101,10 +102,9 @@ func (c *Client) dispatch(b []byte) (n int, err *codec.Err) {
 			continue
 		}
 		if x == nil || x.phase == phaseDone {
-			if c.closed {
+			if c.dead {
 				return len(b), nil
 			}
-			c.closed = true
 			if x != nil || c.count > 0 {
 				return n, ErrExtraneous
 			}
@@ -343,7 +343,7 @@ func (c *Client) EOF() error {
 // discard ends the stream without a word.
 func (c *Client) discard(x *exchange) {
 	x.over = true
-	c.closed = true
+	c.closed, c.dead = true, true
 	if !c.busy {
 		c.drop()
 	}
@@ -372,7 +372,7 @@ func (c *Client) OnLowWatermark() {
 
 // Destroy gives back all memory without callbacks.
 func (c *Client) Destroy() {
-	c.closed = true
+	c.closed, c.dead = true, true
 	if c.x == nil {
 		return
 	}
