@@ -26,6 +26,9 @@ func (s *session) onSettings(f *frameHeader, p []byte) {
 		s.state = stateFrame
 	}
 	streams := s.maxStreams()
+	if first {
+		s.peerStreams = 1<<31 - 1
+	}
 	for ; len(p) > 0; p = p[6:] {
 		if err := s.setting(binary.BigEndian.Uint16(p), be32(p[2:])); err != nil {
 			s.fail(err)
@@ -33,9 +36,6 @@ func (s *session) onSettings(f *frameHeader, p []byte) {
 		}
 	}
 	s.gotSettings = true
-	if first && s.peerStreams == initialMaxStreams {
-		s.peerStreams = 1<<31 - 1
-	}
 	s.start()
 	s.writeSettingsAck()
 	s.pump()
@@ -75,7 +75,7 @@ func (s *session) setting(id uint16, v uint32) *codec.Err {
 		}
 		s.peerFrame = maxFrameSize
 	case settingConnectAllowed:
-		if v > 1 || v == 0 && s.peerConnect {
+		if v > 1 || v == 0 && s.peerConnect && s.client != nil {
 			return errSettingValue
 		}
 		s.peerConnect = v == 1
@@ -238,6 +238,7 @@ func (s *session) goAway(notice bool) {
 	}
 	s.sentGoAway = true
 	s.lastSent = last
+	s.inc(hstats.HTTP2GoawaySent)
 	s.writeGoAway(last, codeNo, "")
 }
 

@@ -56,7 +56,7 @@ func flood(text, details, stat string) *codec.Err {
 // Errors of the connection that the peer is told of by GOAWAY.
 var (
 	errNoSettings      = protocol("SETTINGS expected")
-	errFrameSize       = connErr("frame is too large", codeFrameSize)
+	errFrameSize       = connErr("too large frame size", codeFrameSize)
 	errPayloadSize     = connErr("wrong payload length", codeFrameSize)
 	errContinuation    = protocol("unexpected non-CONTINUATION frame or stream_id is invalid")
 	errNoHeaders       = protocol("CONTINUATION: unexpected")
@@ -64,7 +64,10 @@ var (
 	errNotStreamZero   = protocol("frame must not have a stream")
 	errIdle            = protocol("frame on an idle stream")
 	errStreamID        = protocol("invalid stream_id")
-	errPadding         = protocol("too large padding")
+	errPadding         = protocol("DATA: invalid padding")
+	errHeadersPadding  = protocol("HEADERS: invalid padding")
+	errDataIdle        = protocol("DATA: stream in idle")
+	errDataZero        = protocol("DATA: stream_id == 0")
 	errPush            = protocol("PUSH_PROMISE: not allowed")
 	errSettingsAck     = protocol("unexpected SETTINGS ACK")
 	errSettingValue    = protocol("SETTINGS: invalid value")
@@ -97,8 +100,8 @@ var (
 	errInfoEnd        = message("informational head ends the stream", detailsMessaging)
 	errLengthMismatch = message("content-length does not match the body", detailsMessaging)
 	errManyInfo       = message("too many informational heads", detailsMessaging)
-	errUnderscore     = &codec.Err{Text: "underscore in a header name", Details: detailsUnderscore, H2Code: codeProtocol,
-		Reason: http.ResetProtocolError, Stat: "requests_rejected_with_underscores_in_headers"}
+	errUnderscore     = &codec.Err{Text: "underscore in a header name", Details: detailsUnderscore, H2Code: codeInternal,
+		Reason: http.ResetRemote, Stat: "requests_rejected_with_underscores_in_headers"}
 )
 
 // Errors of one stream that never touch the connection.

@@ -69,9 +69,10 @@ func (s *session) afterSend(st *stream) {
 			return
 		}
 	}
-	if !st.localEndSent {
+	if !st.localEndSent || st.complete || st.closed {
 		return
 	}
+	st.complete = true
 	if st.req != nil {
 		st.req.OnEncodeComplete()
 		if st.closed {
@@ -80,7 +81,7 @@ func (s *session) afterSend(st *stream) {
 	}
 	if st.deferred != http.ResetNone {
 		if !st.remoteEnd {
-			s.writeReset(st.id, resetCode(st.deferred))
+			s.writeReset(st.id, st.resetCode(st.deferred))
 		}
 		s.close(st)
 		return

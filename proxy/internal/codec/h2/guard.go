@@ -80,13 +80,16 @@ func (s *session) sentData(n int) {
 	s.sentFrames(n)
 }
 
+// outboundStep is how many frames may be written before it is worth to ask how many have left.
+const outboundStep = 64
+
 // checkOutbound ends the connection if too many frames wait to be sent: the peer makes us answer, and does not read.
 func (s *session) checkOutbound() {
 	g, o := &s.guard, s.opts
-	if g.frames-g.goneFrames <= uint64(o.MaxOutboundFrames) && g.control-g.goneControl <= uint64(o.MaxOutboundControlFrames) {
-		return
+	if g.frames-g.markFrames >= outboundStep || g.frames-g.goneFrames > uint64(o.MaxOutboundFrames) ||
+		g.control-g.goneControl > uint64(o.MaxOutboundControlFrames) {
+		s.settleOutbound()
 	}
-	s.settleOutbound()
 	switch {
 	case s.err != nil:
 	case g.control-g.goneControl > uint64(o.MaxOutboundControlFrames):

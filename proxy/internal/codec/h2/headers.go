@@ -2,7 +2,6 @@ package h2
 
 import (
 	"github.com/dragoman-proxy/dragoman/api/http"
-	"github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/hpack"
 	hstats "github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -21,6 +20,7 @@ type headerBlock struct {
 	trailers bool
 	end      bool // END_STREAM
 	regular  bool // a field other than a pseudo header was seen
+	host     bool // a host field was seen
 }
 
 // onHeaders begins a header block: a new request, a response, or trailers.
@@ -36,6 +36,10 @@ func (s *session) onHeaders(f *frameHeader, p []byte) {
 	if f.flags&flagPriority != 0 {
 		if len(p) < 5 {
 			s.fail(errPayloadSize)
+			return
+		}
+		if be32(p)&0x7fffffff == f.id {
+			s.fail(errPriorityDepends)
 			return
 		}
 		p = p[5:]
@@ -58,7 +62,7 @@ func (s *session) unpad(f *frameHeader, p []byte) ([]byte, bool) {
 		return p, true
 	}
 	if len(p) == 0 || int(p[0]) > len(p)-1 {
-		s.fail(errPadding)
+		s.fail(errHeadersPadding)
 		return nil, false
 	}
 	return p[1 : len(p)-int(p[0])], true
@@ -85,6 +89,9 @@ func (s *session) beginBlock(id uint32) bool {
 		s.streamError(st, errHalfClosed)
 		return s.err == nil
 	case st.headDone:
+		if s.client == nil {
+			s.inc(hstats.HTTP2Trailers)
+		}
 		st.trailers.Init(st.arena)
 		b.st, b.m, b.trailers = st, &st.trailers, true
 	default:
@@ -106,8 +113,7 @@ func (s *session) beginRequest(id uint32) bool {
 	if s.streams.n >= int(s.opts.MaxConcurrentStreams) {
 		s.count(errRefused)
 		s.writeReset(id, codeRefused)
-		s.fault()
-		return s.err == nil
+		return true
 	}
 	st := s.pool.get()
 	st.init(s)
@@ -205,7 +211,7 @@ func (s *session) decode(p []byte) (n int, ok bool) {
 		if err := s.field(&f); err != nil {
 			st := b.st
 			b.st = nil
-			if err == errOverflow {
+			if err == errOverflow || err == errUnderscore {
 				s.count(err)
 				s.streamError(st, err)
 			} else {
@@ -288,9 +294,10 @@ func (s *session) special(f *hpack.Field) (err *codec.Err, drop bool) {
 		if s.client != nil || b.trailers {
 			return nil, false
 		}
-		if !validAuthority(f.Value) {
+		if b.host || !validAuthority(f.Value) {
 			return errValue, false
 		}
+		b.host = true
 		if !b.m.Has(http.Authority) {
 			// It takes the place of :authority, among the pseudo headers (RFC 9113, section 8.3.1).
 			insertAuthority(b.m, f.Value)
@@ -354,12 +361,11 @@ func (s *session) endBlock() {
 	}
 	b.st = nil
 	st.bytes.Received += b.bytes
+	st.bytes.HeaderReceived += b.bytes
 	if b.trailers {
 		s.endTrailers(st)
 		return
 	}
-	st.bytes.HeaderReceived += b.bytes
-	s.recordHead(b)
 	if b.cookies > 1 {
 		joinCookies(b.m)
 	}
@@ -377,8 +383,7 @@ func (s *session) endTrailers(st *stream) {
 		s.invalid(st, errTrailers)
 		return
 	case st.contentLength >= 0 && st.received != st.contentLength:
-		s.count(errLengthMismatch)
-		s.streamError(st, errLengthMismatch)
+		s.invalid(st, errLengthMismatch)
 		return
 	}
 	st.remoteEnd = true
@@ -425,28 +430,6 @@ func (s *session) endResponse(st *stream) {
 	}
 	st.dec.DecodeHeaders(m, end)
 	s.maybeDone(st)
-}
-
-// recordHead counts a head in the histograms that Envoy keeps.
-func (s *session) recordHead(b *headerBlock) {
-	r := s.pool.Stats
-	if r == nil || s.client != nil {
-		return
-	}
-	g := s.opts.Stats
-	record := func(i stats.HistogramIndex, v int) { r.Record(g.Histogram(i), uint64(v)) }
-	record(hstats.HTTP2HeaderCount, b.m.Len())
-	record(hstats.HTTP2HeaderListSize, b.m.Size())
-	if b.cookies > 0 {
-		size := 0
-		for i := range b.m.All() {
-			if h := &b.m.All()[i]; h.ID == http.Cookie {
-				size += len(h.Value)
-			}
-		}
-		record(hstats.HTTP2CookieCount, b.cookies)
-		record(hstats.HTTP2CookieSize, size)
-	}
 }
 
 // joinCookies makes one field of several (RFC 9113, section 8.2.3). It goes to the end.

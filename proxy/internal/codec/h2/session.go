@@ -5,6 +5,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/hpack"
+	hstats "github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // session is one HTTP/2 connection, of either side. Server and Client embed it.
@@ -90,6 +91,12 @@ func (s *session) init(out codec.Output, pool *Pool, opts *Options) {
 	s.enc.Init(int(opts.HpackTableSize))
 	s.in.Init(out.Out().Pool())
 	s.part.Init(out.Out().Pool())
+	s.inc(hstats.HTTP2InUse)
+	if s.client != nil {
+		s.inc(hstats.HTTP2Nghttp2UpstreamConnections)
+	} else {
+		s.inc(hstats.HTTP2Nghttp2DownstreamConnections)
+	}
 }
 
 // dispatch consumes what it can of b. A frame other than DATA that is not complete stays for the next call.
@@ -240,7 +247,7 @@ func (s *session) beginData(f *frameHeader, p []byte) int {
 		left -= pad
 	}
 	if f.id == 0 {
-		s.fail(errStreamZero)
+		s.fail(errDataZero)
 		return 0
 	}
 	if !s.guardEmpty(left, f.flags&flagEndStream != 0) {
@@ -281,9 +288,7 @@ func (s *session) acceptData(f *frameHeader, body uint32) bool {
 	switch {
 	case st == nil:
 		if s.idle(f.id) {
-			s.fail(errIdle)
-		} else {
-			s.fault()
+			s.fail(errDataIdle)
 		}
 		return false
 	case st.remoteEnd:

@@ -55,6 +55,7 @@ type stream struct {
 	remoteEnd    bool // END_STREAM was received
 	localEnd     bool // the user has ended the stream
 	localEndSent bool
+	complete     bool // OnEncodeComplete was called
 	headSent     bool
 	isHead       bool // the request's method is HEAD
 	isConnect    bool // CONNECT: bodies have no length
@@ -146,13 +147,14 @@ func (st *stream) reset(reason http.ResetReason) {
 		return
 	}
 	if st.id != 0 {
-		s.writeReset(st.id, resetCode(reason))
+		s.writeReset(st.id, st.resetCode(reason))
 	}
 	s.close(st)
 }
 
-// resetCode is the code of the RST_STREAM for a reason of our own.
-func resetCode(reason http.ResetReason) uint32 {
+// resetCode is the code of the RST_STREAM for a reason of our own. A server that has answered completely only asks the client to stop
+// sending (RFC 9113, section 8.1).
+func (st *stream) resetCode(reason http.ResetReason) uint32 {
 	switch reason {
 	case http.ResetLocalRefused, http.ResetRemoteRefused:
 		return codeRefused
@@ -161,7 +163,10 @@ func resetCode(reason http.ResetReason) uint32 {
 	case http.ResetProtocolError:
 		return codeProtocol
 	}
-	return codeNo
+	if st.localEnd && st.s.client == nil {
+		return codeNo
+	}
+	return codeInternal
 }
 
 // resetReason is the reason for a code that the peer sent.
@@ -171,6 +176,10 @@ func resetReason(code uint32) (http.ResetReason, string) {
 		return http.ResetRemoteRefused, detailsRefused
 	case codeConnect:
 		return http.ResetConnectError, detailsReset
+	case codeProtocol:
+		return http.ResetProtocolError, detailsReset
+	case codeNo:
+		return http.ResetRemote, ""
 	}
 	return http.ResetRemote, detailsReset
 }

@@ -43,7 +43,7 @@ func allOf(s string, class uint8) bool {
 	return ok != 0
 }
 
-func validAuthority(s string) bool { return allOf(s, classAuthority) }
+func validAuthority(s string) bool { return s != "" && allOf(s, classAuthority) }
 
 // pseudo checks whether a pseudo header may stand in this direction, and its value.
 func (s *session) pseudo(id http.ID, v string) bool {

@@ -113,7 +113,6 @@ func (s *session) writeData(st *stream, data *buffer.Buffer, n int, end bool) {
 	st.sendWindow -= int64(n)
 	s.connSend -= int64(n)
 	out := s.out.Out()
-	defer s.sentData(frameHeaderLen + n)
 	if n <= copyLimit {
 		b := appendFrame(out.Reserve(frameHeaderLen+n), n, frameData, flags, st.id)
 		for left := n; left > 0; {
@@ -124,8 +123,10 @@ func (s *session) writeData(st *stream, data *buffer.Buffer, n int, end bool) {
 			data.Drain(len(f))
 		}
 		out.Commit(b)
+		s.sentData(frameHeaderLen + n)
 		return
 	}
+	s.sentData(frameHeaderLen + n)
 	out.Commit(appendFrame(out.Reserve(frameHeaderLen), n, frameData, flags, st.id))
 	switch {
 	case n == data.Len():
@@ -179,7 +180,6 @@ func (s *session) writeGoAway(last, code uint32, debug string) {
 	out := s.out.Out()
 	b := appendFrame(out.Reserve(frameHeaderLen+8+len(debug)), 8+len(debug), frameGoAway, 0, 0)
 	out.Commit(append(append32(append32(b, last), code), debug...))
-	s.inc(hstats.HTTP2GoawaySent)
 	s.sentFrames(frameHeaderLen + 8 + len(debug))
 }
 

@@ -9,9 +9,8 @@ type Decoder struct {
 	t table
 	// limit is the largest table size that the peer may choose.
 	limit int
-	// updates counts how many size updates may still come in this block: they stand at its start only, and two are enough to
-	// say the lowest and the last of several changes (RFC 7541, section 4.2).
-	updates int8
+	// atStart: only size updates were seen in this block. They may stand nowhere else (RFC 7541, section 4.2).
+	atStart bool
 	// mustUpdate: the limit went below the table's size, so that the next block must begin with an update.
 	mustUpdate bool
 	scratch    []byte
@@ -34,7 +33,7 @@ func (d *Decoder) SetLimit(n int) {
 func (d *Decoder) TableSize() int { return d.t.size }
 
 // Begin starts a header block.
-func (d *Decoder) Begin() { d.updates = 2 }
+func (d *Decoder) Begin() { d.atStart = true }
 
 // Next decodes one representation at the front of b into f and returns how many bytes it took. Strings are put into a; if a is
 // nil the field is only accounted for, and f's strings may be empty. A size update gives a field without a name. ErrShort means that
@@ -46,7 +45,7 @@ func (d *Decoder) Next(b []byte, a *http.Arena, f *Field) (int, error) {
 	c := b[0]
 	if c&0x80 != 0 {
 		if i := int(c & 0x7f); i <= staticCount && i > 0 && !d.mustUpdate {
-			d.updates = 0
+			d.atStart = false
 			*f = static[i]
 			return 1, nil
 		}
@@ -66,7 +65,7 @@ func (d *Decoder) slow(b []byte, c byte, a *http.Arena, f *Field) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		d.updates = 0
+		d.atStart = false
 		return n, d.indexed(i, a, f)
 	}
 	return d.literal(b, c, a, f)
@@ -77,10 +76,9 @@ func (d *Decoder) sizeUpdate(b []byte, f *Field) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if d.updates == 0 || v > d.limit {
+	if !d.atStart || v > d.limit {
 		return 0, errSizeUpdate
 	}
-	d.updates--
 	d.mustUpdate = false
 	d.t.setMax(v)
 	*f = Field{}
@@ -139,7 +137,7 @@ func (d *Decoder) literal(b []byte, c byte, a *http.Arena, f *Field) (int, error
 	if value, n, err = readStr(b, n); err != nil {
 		return 0, err
 	}
-	d.updates = 0
+	d.atStart = false
 	insert := c&0x40 != 0
 	if a == nil && !insert {
 		return n, d.check(index, f)
