@@ -1,6 +1,9 @@
 package http
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Header is one header field. Name is lower-case; for a field with an ID it is the canonical constant. Name and Value are views
 // into the stream's Arena, or constants: they are valid until the stream is destroyed.
@@ -117,7 +120,14 @@ func (m *HeaderMap) Values(dst []string, name string) []string {
 // AddView appends a field without copying: name (lower-case) and value must live as long as the stream (constants, or memory of
 // its arena). id is Lookup(name), which the caller mostly knows.
 func (m *HeaderMap) AddView(id ID, name, value string) {
-	m.list = append(m.list, Header{Name: name, Value: value, ID: id})
+	n := len(m.list)
+	if n == cap(m.list) {
+		m.list = slices.Grow(m.list, max(16, n))
+	}
+	// Field by field into its place: a composite literal would be built on the stack first, and copied.
+	m.list = m.list[:n+1]
+	h := &m.list[n]
+	h.Name, h.Value, h.ID = name, value, id
 	m.have[id>>6] |= 1 << (id & 63)
 	m.size += len(name) + len(value)
 }
