@@ -104,7 +104,7 @@ var fences = map[string][]string{
 	"github.com/spf13/pflag":                    {"cmd/dragoman"},
 	"go.yaml.in/yaml/v3":                        {"internal/yamlpos"},
 	"golang.org/x/sys":                          {"proxy/internal/event", "proxy/internal/socket", "proxy/internal/hotrestart", "cmd/dragoman"},
-	"google.golang.org/genproto":                {"proxy/internal", "agent", "control"},
+	"google.golang.org/genproto":                {"internal/xdstype", "proxy/internal", "agent", "control"},
 	"google.golang.org/grpc":                    {"agent", "control", "test"},
 	"google.golang.org/protobuf":                {"api", "internal", "proxy", "extensions", "agent", "control", "cmd", "test"},
 }
