@@ -527,3 +527,5 @@ func (s *session) eachStream(f func(st *stream)) {
 	}
 	s.pool.putList(list)
 }
+
+// Next: proxy/internal/fm/stream.go
