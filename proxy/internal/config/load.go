@@ -114,6 +114,7 @@ func readFile(path string) ([]byte, error) {
 
 // loader collects the wire bytes of one message from one or two sources; that they are concatenated is what merges them.
 type loader struct {
+	root      *message
 	msg       proto.Message
 	opts      Options
 	schema    *schema
@@ -126,7 +127,11 @@ type loader struct {
 
 func newLoader(msg proto.Message, opts Options) *loader {
 	opts.Resolver = orGlobal(opts.Resolver)
-	return &loader{msg: msg, opts: opts, schema: newSchema(), errs: &Errors{}, pos: &Positions{}, parseJSON: yamlpos.ParseJSON}
+	l := &loader{msg: msg, opts: opts, schema: newSchema(), errs: &Errors{}, pos: &Positions{}, parseJSON: yamlpos.ParseJSON}
+	if msg != nil {
+		l.root = l.schema.message(msg.ProtoReflect().Descriptor())
+	}
+	return l
 }
 
 func newEncoder(t *yamlpos.Tree, s *schema, opts *Options) *encoder {
@@ -158,7 +163,7 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 	}
 	l.pos.add(t)
 	if k := t.Kind(t.Root()); k != yamlpos.Map {
-		x := &Error{File: name, Line: 1, Col: 1, Msg: "expected '{', a map of the fields of " + string(l.msg.ProtoReflect().Descriptor().FullName()), Found: k.String()}
+		x := &Error{File: name, Line: 1, Col: 1, Msg: "expected '{', a map of the fields of " + l.root.name, Found: k.String()}
 		if t.YAML() && k < yamlpos.Map {
 			x.Msg = "Unable to convert YAML as JSON: " + x.Msg
 		}
@@ -169,7 +174,7 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 	if e.buf == nil {
 		e.buf = make([]byte, 0, 8*t.Size()+64)
 	}
-	e.body(t.Root(), l.schema.message(l.msg.ProtoReflect().Descriptor()))
+	e.body(t.Root(), l.root)
 	l.wire = e.buf
 	return nil
 }
@@ -184,7 +189,7 @@ func syntaxError(err error) error {
 
 func (l *loader) binary(name string, data []byte) error {
 	if err := proto.Unmarshal(data, l.msg); err != nil {
-		return fmt.Errorf("Unable to parse file %q as a binary protobuf (type %s): %w", name, l.msg.ProtoReflect().Descriptor().FullName(), err) //nolint:staticcheck // Envoy's text
+		return fmt.Errorf("Unable to parse file %q as a binary protobuf (type %s): %w", name, l.root.name, err) //nolint:staticcheck // Envoy's text
 	}
 	if !l.opts.AllowUnknownFields {
 		unknownIn(l.msg.ProtoReflect(), "", l.errs)
@@ -196,7 +201,7 @@ func (l *loader) binary(name string, data []byte) error {
 func (l *loader) prototext(name string, data []byte) error {
 	o := prototext.UnmarshalOptions{DiscardUnknown: l.opts.AllowUnknownFields, Resolver: textResolver{l.opts.Resolver}}
 	if err := o.Unmarshal(data, l.msg); err != nil {
-		return fmt.Errorf("Unable to parse file %q as a text protobuf (type %s): %w", name, l.msg.ProtoReflect().Descriptor().FullName(), err) //nolint:staticcheck // Envoy's text
+		return fmt.Errorf("Unable to parse file %q as a text protobuf (type %s): %w", name, l.root.name, err) //nolint:staticcheck // Envoy's text
 	}
 	wire, err := proto.Marshal(l.msg)
 	if err != nil {
@@ -212,7 +217,7 @@ func (l *loader) finish() error {
 		return err
 	}
 	if err := proto.Unmarshal(l.wire, l.msg); err != nil {
-		return fmt.Errorf("cannot decode %s: %w", l.msg.ProtoReflect().Descriptor().FullName(), err)
+		return fmt.Errorf("cannot decode %s: %w", l.root.name, err)
 	}
 	l.check(l.msg, "")
 	return l.errs.Err()

@@ -76,10 +76,11 @@ func someOf(names []string, max int) string {
 
 // fieldNames lists the proto names of m's fields in alphabetical order.
 func (m *message) fieldNames() []string {
-	fds := m.desc.Fields()
-	names := make([]string, fds.Len())
-	for i := range names {
-		names[i] = string(fds.Get(i).Name())
+	names := make([]string, 0, len(m.fields))
+	for key, f := range m.fields {
+		if key == f.name {
+			names = append(names, key)
+		}
 	}
 	sort.Strings(names)
 	return names
