@@ -69,6 +69,16 @@ func (f Flag) Short() string { return shortFlags[f] }
 // Long returns what %RESPONSE_FLAGS_LONG% prints.
 func (f Flag) Long() string { return longFlags[f] }
 
+// ParseFlag returns the flag with this short name.
+func ParseFlag(short string) (Flag, bool) {
+	for f := FailedLocalHealthCheck; f < numFlags; f++ {
+		if shortFlags[f] == short {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
 // Flags is the list of response flags in the order in which they were set: Envoy prints them in that order.
 type Flags struct {
 	set  uint64

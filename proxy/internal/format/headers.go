@@ -336,6 +336,11 @@ func GRPCStatus(i *stream.Info) (code int64, ok bool) {
 	if i.RequestHeaders == nil || !isGRPC(i.RequestHeaders.Get(http.ContentType)) {
 		return 0, false
 	}
+	return ResponseGRPCStatus(i)
+}
+
+// ResponseGRPCStatus is GRPCStatus for any request.
+func ResponseGRPCStatus(i *stream.Info) (code int64, ok bool) {
 	for _, m := range [...]*http.HeaderMap{i.ResponseTrailers, i.ResponseHeaders} {
 		if m == nil {
 			continue

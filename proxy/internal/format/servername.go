@@ -47,7 +47,7 @@ func buildServerName(b *builder) (*operator, error) {
 	}}, nil
 }
 
-// requestHost returns the host of the request without its port.
+// requestHost returns the host of the request, with its port if it has one.
 func requestHost(c *Context, orig, host bool) string {
 	m := c.Info.RequestHeaders
 	if m == nil {
@@ -59,14 +59,6 @@ func requestHost(c *Context, orig, host bool) string {
 	}
 	if name == "" && host {
 		name = m.Get(http.Authority)
-	}
-	if strings.HasPrefix(name, "[") {
-		if i := strings.IndexByte(name, ']'); i >= 0 {
-			return name[:i+1]
-		}
-	}
-	if i := strings.LastIndexByte(name, ':'); i >= 0 {
-		name = name[:i]
 	}
 	return name
 }

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,11 +19,8 @@ type timeVerb struct {
 	flag  byte // one of _ - 0 ^ #
 }
 
-// A line feed could break a header, therefore Envoy refuses everything that could print one.
-var newlinePattern = regexp.MustCompile(`%[-_0^#]*[1-9]*(E|O)?n`)
-
 func compileTime(format string) (layout, error) {
-	if newlinePattern.MatchString(format) {
+	if printsNewline(format) {
 		return nil, errNewline
 	}
 	var out layout
@@ -59,6 +55,25 @@ func compileTime(format string) (layout, error) {
 		out = append(out, timeVerb{lit: lit})
 	}
 	return out, nil
+}
+
+// printsNewline tells whether %n is in the format, with whatever flags, width and modifier. Its output could break a header,
+// therefore Envoy refuses it.
+func printsNewline(format string) bool {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		rest := strings.TrimLeft(format[i+1:], "-_0^#")
+		rest = strings.TrimLeft(rest, "123456789")
+		if rest != "" && (rest[0] == 'E' || rest[0] == 'O') {
+			rest = rest[1:]
+		}
+		if strings.HasPrefix(rest, "n") {
+			return true
+		}
+	}
+	return false
 }
 
 // fraction reads %f or %3f.

@@ -121,12 +121,12 @@ func chainText(get func(c *x509.Certificate) string) command {
 	})
 }
 
-// certTime prints a date of the peer's certificate, by default as OpenSSL does.
+// certTime prints a date of the peer's certificate, by default in ISO 8601.
 func certTime(conn connOf, get func(c *x509.Certificate) time.Time) command {
 	return command{params, func(b *builder) (*operator, error) {
 		format := b.param
 		if format == "" {
-			format = "%b %e %H:%M:%S %Y GMT"
+			format = "%Y-%m-%dT%H:%M:%E3SZ"
 		}
 		layout, err := compileTime(format)
 		if err != nil {
@@ -142,8 +142,8 @@ func certTime(conn connOf, get func(c *x509.Certificate) time.Time) command {
 	}}
 }
 
-func subject(c *x509.Certificate) string { return c.Subject.String() }
-func issuer(c *x509.Certificate) string  { return c.Issuer.String() }
+func subject(c *x509.Certificate) string { return distinguished(c.RawSubject) }
+func issuer(c *x509.Certificate) string  { return distinguished(c.RawIssuer) }
 func serial(c *x509.Certificate) string  { return hex.EncodeToString(c.SerialNumber.Bytes()) }
 
 func fingerprint1(c *x509.Certificate) string {
