@@ -1,0 +1,231 @@
+package cluster
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/api/upstream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Deps are what clusters are built with. They belong to the main loop.
+type Deps struct {
+	Main    *event.Worker
+	Workers []*event.Worker
+	Store   *stats.Store
+	// Resolver answers for STRICT_DNS and LOGICAL_DNS clusters.
+	Resolver dns.Resolver
+	// Source opens EDS subscriptions.
+	Source sub.Source
+	// Transport makes the transport sockets of a cluster; scope is the cluster's. A nil factory is plain bytes. Without it only
+	// raw buffers are possible.
+	Transport func(cluster string, ts *corev3.TransportSocket, scope apistats.Scope) (pool.TransportFactory, error)
+	// LoadBalancers are the extensions for load_balancing_policy.
+	LoadBalancers []upstream.LoadBalancer
+	// BindConfig is cluster_manager.upstream_bind_config, for clusters that have none.
+	BindConfig *corev3.BindConfig
+
+	shared interned
+}
+
+// Build makes a cluster from its configuration. It has its hosts already if it is static; others find theirs when they are
+// started. The error names the field, and uses Envoy's words where Envoy refuses the same.
+func Build(cfg *clusterv3.Cluster, d *Deps) (*Cluster, error) { return build(cfg, d, nil) }
+
+// build is Build for a cluster that takes over the hosts of prev which it has too.
+func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
+	if err := unsupported(cfg); err != nil {
+		return nil, err
+	}
+	opts, err := buildOptions(cfg, d)
+	if err != nil {
+		return nil, err
+	}
+	popts, err := buildPoolOptions(cfg, d)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := buildLimits(cfg.GetCircuitBreakers())
+	if err != nil {
+		return nil, err
+	}
+	a, err := buildAssignment(cfg, opts.Type)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{name: cfg.GetName(), prev: prev, observability: cfg.GetAltStatName(), workers: int32(len(d.Workers))}
+	c.opts = d.shared.options(opts)
+	c.settings.Options = d.shared.pool(popts)
+	c.settings.Limits = d.shared.limits(limits)
+	if ts := cfg.GetTransportSocket(); ts != nil && !isRawBuffer(ts) {
+		if d.Transport == nil {
+			return nil, notYet("transport_socket")
+		}
+		if c.settings.Transport, err = d.Transport(c.name, ts, c.scope(d)); err != nil {
+			return nil, err
+		}
+	}
+	if c.source, err = newSource(c, cfg, d, a); err != nil {
+		return nil, err
+	}
+	c.settings.Stats = c.scope(d).Group(stats.Cluster)
+	c.apply(d, a)
+	return c, nil
+}
+
+func (c *Cluster) scope(d *Deps) apistats.Scope {
+	return d.Store.Root().Scope("cluster").Scope(c.ObservabilityName())
+}
+
+// rejected is an error of one field, in relation to the cluster.
+func rejected(path, msg string) error { return &config.Error{Path: path, Msg: msg} }
+
+func notYet(path string) error { return rejected(path, "not supported yet") }
+
+// unsupported names the first field that is set and that we cannot do yet.
+func unsupported(c *clusterv3.Cluster) error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"transport_socket_matches", len(c.GetTransportSocketMatches()) > 0},
+		{"transport_socket_matcher", c.GetTransportSocketMatcher() != nil},
+		{"stats_matcher", c.GetStatsMatcher() != nil},
+		{"per_connection_buffer_high_watermark_timeout", c.GetPerConnectionBufferHighWatermarkTimeout() != nil},
+		{"health_checks", len(c.GetHealthChecks()) > 0},
+		{"outlier_detection", c.GetOutlierDetection() != nil},
+		{"dns_resolvers", len(c.GetDnsResolvers()) > 0},
+		{"use_tcp_for_dns_lookups", c.GetUseTcpForDnsLookups()},
+		{"dns_resolution_config", c.GetDnsResolutionConfig() != nil},
+		{"lb_subset_config", len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0},
+		{"filters", len(c.GetFilters()) > 0},
+		{"lrs_server", c.GetLrsServer() != nil},
+		{"lrs_report_endpoint_metrics", len(c.GetLrsReportEndpointMetrics()) > 0},
+		{"upstream_config", c.GetUpstreamConfig() != nil},
+		{"preconnect_policy", c.GetPreconnectPolicy() != nil},
+		{"connection_pool_per_downstream_connection", c.GetConnectionPoolPerDownstreamConnection()},
+		{"queuing_policies", c.GetQueuingPolicies() != nil},
+		{"track_timeout_budgets", c.GetTrackTimeoutBudgets()},
+		{"track_cluster_stats", c.GetTrackClusterStats() != nil},
+		{"common_lb_config.consistent_hashing_lb_config", c.GetCommonLbConfig().GetConsistentHashingLbConfig() != nil},
+		{"common_lb_config.override_host_status", c.GetCommonLbConfig().GetOverrideHostStatus() != nil},
+		{"upstream_connection_options.happy_eyeballs_config", c.GetUpstreamConnectionOptions().GetHappyEyeballsConfig() != nil},
+	} {
+		if f.set {
+			return notYet(f.name)
+		}
+	}
+	return nil
+}
+
+func isRawBuffer(ts *corev3.TransportSocket) bool {
+	return ts.GetName() == "envoy.transport_sockets.raw_buffer" ||
+		ts.GetTypedConfig().GetTypeUrl() == "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
+}
+
+// buildOptions reads what concerns the choice of hosts.
+func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
+	if o.Type, err = buildType(cfg); err != nil {
+		return o, err
+	}
+	if err := buildLB(cfg, d, &o); err != nil {
+		return o, err
+	}
+	if err := buildDNS(cfg, &o.DNS); err != nil {
+		return o, err
+	}
+	common := cfg.GetCommonLbConfig()
+	o.MergeWindow = duration(common.GetUpdateMergeWindow(), time.Second)
+	o.DrainOnChange = common.GetCloseConnectionsOnHostSetChange()
+	o.CloseOnHealthFailure = cfg.GetCloseConnectionsOnHostHealthFailure()
+	o.IgnoreHealthOnRemoval = cfg.GetIgnoreHealthOnHostRemoval()
+	o.NoWarm = cfg.GetWaitForWarmOnInit() != nil && !cfg.GetWaitForWarmOnInit().GetValue()
+	return o, nil
+}
+
+// typeNames are the names of the built-in types as cluster_type has them.
+var typeNames = map[string]Type{
+	"envoy.cluster.static": Static, "envoy.cluster.strict_dns": StrictDNS, "envoy.cluster.logical_dns": LogicalDNS,
+	"envoy.cluster.eds": EDS,
+}
+
+func buildType(cfg *clusterv3.Cluster) (Type, error) {
+	if ct := cfg.GetClusterType(); ct != nil {
+		t, ok := typeNames[ct.GetName()]
+		if !ok {
+			return 0, notYet("cluster_type " + ct.GetName())
+		}
+		return t, nil
+	}
+	switch cfg.GetType() {
+	case clusterv3.Cluster_STATIC:
+		return Static, nil
+	case clusterv3.Cluster_STRICT_DNS:
+		return StrictDNS, nil
+	case clusterv3.Cluster_LOGICAL_DNS:
+		return LogicalDNS, nil
+	case clusterv3.Cluster_EDS:
+		return EDS, nil
+	case clusterv3.Cluster_ORIGINAL_DST:
+		if p := cfg.GetLbPolicy(); p != clusterv3.Cluster_CLUSTER_PROVIDED {
+			return 0, rejected("lb_policy", "cluster: LB policy "+p.String()+
+				" is not valid for Cluster type ORIGINAL_DST. Only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'")
+		}
+	}
+	return 0, notYet("type " + cfg.GetType().String())
+}
+
+func buildDNS(cfg *clusterv3.Cluster, o *DNSOptions) error {
+	o.Refresh = duration(cfg.GetDnsRefreshRate(), DefaultDNSRefresh)
+	o.Jitter = duration(cfg.GetDnsJitter(), 0)
+	o.RespectTTL = cfg.GetRespectDnsTtl()
+	o.FailureBase, o.FailureMax = o.Refresh, o.Refresh
+	if r := cfg.GetDnsFailureRefreshRate(); r != nil {
+		o.FailureBase = duration(r.GetBaseInterval(), o.Refresh)
+		o.FailureMax = duration(r.GetMaxInterval(), 10*o.FailureBase)
+		if o.FailureMax < o.FailureBase {
+			return rejected("dns_failure_refresh_rate", "dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval")
+		}
+	}
+	switch cfg.GetDnsLookupFamily() {
+	case clusterv3.Cluster_V4_ONLY:
+		o.Family = dns.V4Only
+	case clusterv3.Cluster_V6_ONLY:
+		o.Family = dns.V6Only
+	case clusterv3.Cluster_V4_PREFERRED:
+		o.Family = dns.V4Preferred
+	case clusterv3.Cluster_ALL:
+		o.Family = dns.All
+	}
+	return nil
+}
+
+func duration(d *durationpb.Duration, def time.Duration) time.Duration {
+	if d == nil {
+		return def
+	}
+	return d.AsDuration()
+}
+
+func number(n *wrapperspb.UInt32Value, def uint32) uint32 {
+	if n == nil {
+		return def
+	}
+	return n.GetValue()
+}
+
+// fingerprint is what two equal configurations have in common, and hardly two others.
+func fingerprint(m proto.Message) (raw []byte, err error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+)
+
+// MaxPriority is the highest priority of endpoints.
+const MaxPriority = 128
+
+// buildAssignment reads a cluster's own endpoints. EDS clusters have none.
+func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
+	la := cfg.GetLoadAssignment()
+	if t == EDS {
+		if len(la.GetEndpoints()) > 0 {
+			return nil, rejected("load_assignment", "load_assignment may not be set for EDS clusters")
+		}
+		return &assignment{}, nil
+	}
+	a, err := readAssignment(la, "load_assignment.")
+	if err != nil {
+		return nil, err
+	}
+	if t == Static {
+		for _, l := range a.localities {
+			for _, e := range l.endpoints {
+				if !e.target.address.Valid() {
+					return nil, rejected(e.path, "malformed IP address: "+e.target.name+
+						". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'")
+				}
+			}
+		}
+	}
+	if t == LogicalDNS {
+		if len(a.localities) != 1 || len(a.localities[0].endpoints) != 1 {
+			return nil, rejected("load_assignment", logicalDNSShape(la))
+		}
+	}
+	return a, nil
+}
+
+func logicalDNSShape(la *endpointv3.ClusterLoadAssignment) string {
+	if len(la.GetEndpoints()) == 1 {
+		return "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint"
+	}
+	return "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint"
+}
+
+// readAssignment reads a ClusterLoadAssignment, from a cluster or from EDS.
+func readAssignment(la *endpointv3.ClusterLoadAssignment, path string) (*assignment, error) {
+	a := &assignment{overprovisioning: number(la.GetPolicy().GetOverprovisioningFactor(), lb.DefaultOverprovisioning),
+		weightedHealth: la.GetPolicy().GetWeightedPriorityHealth()}
+	switch {
+	case len(la.GetPolicy().GetDropOverloads()) > 0:
+		return nil, notYet(path + "policy.drop_overloads")
+	case la.GetPolicy().GetEndpointStaleAfter() != nil:
+		return nil, notYet(path + "policy.endpoint_stale_after")
+	case len(la.GetNamedEndpoints()) > 0:
+		return nil, notYet(path + "named_endpoints")
+	}
+	a.localities = make([]locality, 0, len(la.GetEndpoints()))
+	for i, l := range la.GetEndpoints() {
+		x, err := readLocality(l, fmt.Sprintf("%sendpoints[%d].", path, i))
+		if err != nil {
+			return nil, err
+		}
+		a.localities = append(a.localities, x)
+	}
+	return a, nil
+}
+
+func readLocality(l *endpointv3.LocalityLbEndpoints, path string) (x locality, err error) {
+	switch {
+	case l.GetLoadBalancerEndpoints() != nil:
+		return x, notYet(path + "load_balancer_endpoints")
+	case l.GetLedsClusterLocalityConfig() != nil:
+		return x, notYet(path + "leds_cluster_locality_config")
+	case l.GetPriority() > MaxPriority:
+		return x, rejected(path+"priority", "priority must be at most 128")
+	}
+	x.priority, x.weight = l.GetPriority(), l.GetLoadBalancingWeight().GetValue()
+	if p := l.GetLocality(); p.GetRegion() != "" || p.GetZone() != "" || p.GetSubZone() != "" {
+		x.place = &host.Locality{Region: p.GetRegion(), Zone: p.GetZone(), SubZone: p.GetSubZone()}
+	}
+	x.endpoints = make([]endpoint, 0, len(l.GetLbEndpoints()))
+	for i, e := range l.GetLbEndpoints() {
+		ep, err := readEndpoint(e, fmt.Sprintf("%slb_endpoints[%d].", path, i))
+		if err != nil {
+			return x, err
+		}
+		x.endpoints = append(x.endpoints, ep)
+	}
+	return x, nil
+}
+
+func readEndpoint(e *endpointv3.LbEndpoint, path string) (ep endpoint, err error) {
+	if e.GetEndpointName() != "" {
+		return ep, notYet(path + "endpoint_name")
+	}
+	in := e.GetEndpoint()
+	if in.GetObservabilityName() != "" {
+		return ep, notYet(path + "endpoint.observability_name")
+	}
+	if ep.target, err = buildTarget(in.GetAddress(), path+"endpoint.address."); err != nil {
+		return ep, err
+	}
+	ep.path = path + "endpoint.address"
+	ep.hostname = in.GetHostname()
+	ep.weight = number(e.GetLoadBalancingWeight(), 1)
+	ep.metadata = readMetadata(e.GetMetadata())
+	switch e.GetHealthStatus() {
+	case corev3.HealthStatus_UNHEALTHY, corev3.HealthStatus_TIMEOUT:
+		ep.health = host.FailedEDSHealth
+	case corev3.HealthStatus_DRAINING:
+		ep.health = host.EDSStatusDraining
+	case corev3.HealthStatus_DEGRADED:
+		ep.health = host.DegradedEDSHealth
+	}
+	if hc := in.GetHealthCheckConfig(); hc != nil || len(in.GetAdditionalAddresses()) > 0 {
+		return ep, readExtra(in, &ep, path+"endpoint.")
+	}
+	return ep, nil
+}
+
+func readExtra(in *endpointv3.Endpoint, ep *endpoint, path string) error {
+	hc := in.GetHealthCheckConfig()
+	ep.extra = &host.Extra{HealthCheckName: hc.GetHostname(), NoHealthCheck: hc.GetDisableActiveHealthCheck()}
+	if hc.GetAddress() != nil || hc.GetPortValue() != 0 {
+		return notYet(path + "health_check_config")
+	}
+	for i, a := range in.GetAdditionalAddresses() {
+		t, err := buildTarget(a.GetAddress(), fmt.Sprintf("%sadditional_addresses[%d].address.", path, i))
+		if err != nil {
+			return err
+		}
+		ep.extra.Additional = append(ep.extra.Additional, t.address)
+	}
+	return nil
+}
+
+// readMetadata turns metadata into plain values.
+func readMetadata(m *corev3.Metadata) *host.Metadata {
+	if len(m.GetFilterMetadata()) == 0 {
+		return nil
+	}
+	out := &host.Metadata{Spaces: make(map[string]map[string]any, len(m.GetFilterMetadata()))}
+	for ns, s := range m.GetFilterMetadata() {
+		out.Spaces[ns] = s.AsMap()
+	}
+	if c, ok := out.Get("envoy.lb", "canary"); ok {
+		out.Canary, _ = c.(bool)
+	}
+	return out
+}

@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+)
+
+const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// poolOptions are pool.Options whose codec options are values, so that equal ones can be found.
+type poolOptions struct {
+	pool.Options
+	h1 h1Options
+	h2 h2Options
+}
+
+// h1Options and h2Options are what of the codec options can be set for a cluster.
+type h1Options struct {
+	maxHeadBytes, maxHeaders                                  int
+	trailers, chunkedLength, qualified, properCase, anyMethod bool
+}
+
+type h2Options struct {
+	table, streams, streamWindow, connWindow       uint32
+	outFrames, outControl, empty, priority, update uint32
+	maxHeaderBytes, maxHeaders                     uint32
+	connect, streamError                           bool
+}
+
+func (o *h1Options) options() *h1.Options {
+	return &h1.Options{MaxHeadBytes: o.maxHeadBytes, MaxHeaders: o.maxHeaders, EnableTrailers: o.trailers,
+		AllowChunkedLength: o.chunkedLength, SendFullyQualifiedURL: o.qualified, ProperCase: o.properCase,
+		AllowCustomMethods: o.anyMethod}
+}
+
+func (o *h2Options) options() *h2.Options {
+	x := h2.DefaultOptions()
+	x.HpackTableSize, x.MaxConcurrentStreams = o.table, o.streams
+	x.InitialStreamWindow, x.InitialConnWindow = o.streamWindow, o.connWindow
+	x.MaxOutboundFrames, x.MaxOutboundControlFrames = o.outFrames, o.outControl
+	x.MaxInboundEmptyFrames, x.MaxInboundPriority, x.MaxInboundUpdates = o.empty, o.priority, o.update
+	x.MaxHeaderBytes, x.MaxHeaders = o.maxHeaderBytes, o.maxHeaders
+	x.AllowConnect, x.StreamErrorOnInvalid = o.connect, o.streamError
+	return &x
+}
+
+// httpConfig is what HttpProtocolOptions and the older fields of the cluster say.
+type httpConfig struct {
+	path   string // of the fields, for errors
+	common *corev3.HttpProtocolOptions
+	h1     *corev3.Http1ProtocolOptions
+	h2     *corev3.Http2ProtocolOptions
+}
+
+// buildPoolOptions reads what concerns connections.
+func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
+	o := &poolOptions{}
+	o.ConnectTimeout = duration(cfg.GetConnectTimeout(), pool.DefaultConnectTimeout)
+	o.BufferLimit = number(cfg.GetPerConnectionBufferLimitBytes(), pool.DefaultBufferLimit)
+	if err := buildSockets(cfg, d, &o.Options); err != nil {
+		return nil, err
+	}
+	c, err := protocol(cfg, &o.Options)
+	if err != nil {
+		return nil, err
+	}
+	o.MaxRequests = number(cfg.GetMaxRequestsPerConnection(), 0) //nolint:staticcheck // deprecated, still read by Envoy
+	if err := c.buildCommon(o); err != nil {
+		return nil, err
+	}
+	if err := c.buildH1(o); err != nil {
+		return nil, err
+	}
+	return o, c.buildH2(o)
+}
+
+// protocol finds out where the protocol options are, and which protocol they mean.
+func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
+	for name, any := range cfg.GetTypedExtensionProtocolOptions() {
+		if name == httpOptionsName {
+			return typedProtocol(any, o)
+		}
+	}
+	for name := range cfg.GetTypedExtensionProtocolOptions() {
+		return nil, notYet("typed_extension_protocol_options." + name)
+	}
+	c := &httpConfig{common: cfg.GetCommonHttpProtocolOptions(), //nolint:staticcheck // deprecated, still read by Envoy
+		h1: cfg.GetHttpProtocolOptions(), h2: cfg.GetHttp2ProtocolOptions()} //nolint:staticcheck // deprecated, still read by Envoy
+	if err := upstreamHTTP("", cfg.GetUpstreamHttpProtocolOptions()); err != nil { //nolint:staticcheck // deprecated, still read by Envoy
+		return nil, err
+	}
+	switch {
+	case cfg.GetProtocolSelection() == clusterv3.Cluster_USE_DOWNSTREAM_PROTOCOL: //nolint:staticcheck // deprecated, still read by Envoy
+		o.Protocol = pool.Downstream
+	case c.h2 != nil:
+		o.Protocol = pool.HTTP2
+	}
+	return c, nil
+}
+
+func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
+	const path = "typed_extension_protocol_options." + httpOptionsName + "."
+	var m httpv3.HttpProtocolOptions
+	if err := any.UnmarshalTo(&m); err != nil {
+		return nil, rejected(path, err.Error())
+	}
+	if err := upstreamHTTP(path, m.GetUpstreamHttpProtocolOptions()); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"http_filters", len(m.GetHttpFilters()) > 0 && !onlyUpstreamCodec(&m)},
+		{"header_validation_config", m.GetHeaderValidationConfig() != nil},
+		{"outlier_detection", m.GetOutlierDetection() != nil},
+		{"request_mirror_policies", len(m.GetRequestMirrorPolicies()) > 0},
+		{"hash_policy", len(m.GetHashPolicy()) > 0},
+		{"retry_policy", m.GetRetryPolicy() != nil},
+	} {
+		if f.set {
+			return nil, notYet(path + f.name)
+		}
+	}
+	c := &httpConfig{path: path, common: m.GetCommonHttpProtocolOptions()}
+	switch u := m.GetUpstreamProtocolOptions().(type) {
+	case *httpv3.HttpProtocolOptions_ExplicitHttpConfig_:
+		x := u.ExplicitHttpConfig
+		c.h1, c.h2 = x.GetHttpProtocolOptions(), x.GetHttp2ProtocolOptions()
+		c.path += "explicit_http_config."
+		if c.h2 != nil {
+			o.Protocol = pool.HTTP2
+		}
+		if x.GetHttp3ProtocolOptions() != nil {
+			return nil, notYet(c.path + "http3_protocol_options")
+		}
+	case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig:
+		x := u.UseDownstreamProtocolConfig
+		o.Protocol = pool.Downstream
+		c.h1, c.h2 = x.GetHttpProtocolOptions(), x.GetHttp2ProtocolOptions()
+		c.path += "use_downstream_protocol_config."
+	case *httpv3.HttpProtocolOptions_AutoConfig:
+		x := u.AutoConfig
+		o.Protocol = pool.Auto
+		c.h1, c.h2 = x.GetHttpProtocolOptions(), x.GetHttp2ProtocolOptions()
+		c.path += "auto_config."
+		if x.GetHttp3ProtocolOptions() != nil {
+			return nil, notYet(c.path + "http3_protocol_options")
+		}
+	}
+	return c, nil
+}
+
+// onlyUpstreamCodec tells whether the filter chain is what we do without one.
+func onlyUpstreamCodec(m *httpv3.HttpProtocolOptions) bool {
+	f := m.GetHttpFilters()
+	return len(f) == 1 && f[0].GetTypedConfig().GetTypeUrl() == "type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"
+}
+
+func upstreamHTTP(path string, o *corev3.UpstreamHttpProtocolOptions) error {
+	path += "upstream_http_protocol_options."
+	switch {
+	case o.GetAutoSni():
+		return notYet(path + "auto_sni")
+	case o.GetAutoSanValidation():
+		return notYet(path + "auto_san_validation")
+	case o.GetOverrideAutoSniHeader() != "":
+		return notYet(path + "override_auto_sni_header")
+	}
+	return nil
+}
+
+func (c *httpConfig) buildCommon(o *poolOptions) error {
+	const path = "common_http_protocol_options."
+	x := c.common
+	o.IdleTimeout = duration(x.GetIdleTimeout(), pool.DefaultIdleTimeout)
+	o.MaxDuration = duration(x.GetMaxConnectionDuration(), 0)
+	if n := x.GetMaxRequestsPerConnection(); n != nil {
+		o.MaxRequests = n.GetValue()
+	}
+	switch {
+	case x.GetMaxConnectionDurationJitter() != nil:
+		return notYet(c.path + path + "max_connection_duration_jitter")
+	case x.GetMaxStreamDuration() != nil:
+		return notYet(c.path + path + "max_stream_duration")
+	}
+	kb := number(x.GetMaxResponseHeadersKb(), 0)
+	o.h1.maxHeadBytes, o.h2.maxHeaderBytes = int(kb)<<10, h2.DefaultMaxHeaderBytes
+	if kb > 0 {
+		o.h2.maxHeaderBytes = kb << 10
+	}
+	n := number(x.GetMaxHeadersCount(), h2.DefaultMaxHeaders)
+	o.h1.maxHeaders, o.h2.maxHeaders = int(n), n
+	return nil
+}
+
+func (c *httpConfig) buildH1(o *poolOptions) error {
+	const path = "http_protocol_options."
+	x := c.h1
+	o.h1.trailers, o.h1.chunkedLength = x.GetEnableTrailers(), x.GetAllowChunkedLength()
+	o.h1.qualified, o.h1.anyMethod = x.GetSendFullyQualifiedUrl(), x.GetAllowCustomMethods()
+	if f := x.GetHeaderKeyFormat(); f != nil {
+		if f.GetProperCaseWords() == nil {
+			return notYet(c.path + path + "header_key_format")
+		}
+		o.h1.properCase = true
+	}
+	return nil
+}
+
+func (c *httpConfig) buildH2(o *poolOptions) error {
+	const path = "http2_protocol_options."
+	x := c.h2
+	switch {
+	case x.GetAllowMetadata():
+		return notYet(c.path + path + "allow_metadata")
+	case x.GetConnectionKeepalive() != nil:
+		return notYet(c.path + path + "connection_keepalive")
+	case len(x.GetCustomSettingsParameters()) > 0:
+		return notYet(c.path + path + "custom_settings_parameters")
+	}
+	h := &o.h2
+	h.table = number(x.GetHpackTableSize(), h2.DefaultHpackTableSize)
+	h.streams = number(x.GetMaxConcurrentStreams(), h2.DefaultMaxConcurrentStreams)
+	h.streamWindow = number(x.GetInitialStreamWindowSize(), h2.DefaultInitialStreamWindow)
+	h.connWindow = number(x.GetInitialConnectionWindowSize(), h2.DefaultInitialConnWindow)
+	h.outFrames = number(x.GetMaxOutboundFrames(), h2.DefaultMaxOutboundFrames)
+	h.outControl = number(x.GetMaxOutboundControlFrames(), h2.DefaultMaxOutboundControl)
+	h.empty = number(x.GetMaxConsecutiveInboundFramesWithEmptyPayload(), h2.DefaultMaxInboundEmptyFrames)
+	h.priority = number(x.GetMaxInboundPriorityFramesPerStream(), h2.DefaultMaxInboundPriority)
+	h.update = number(x.GetMaxInboundWindowUpdateFramesPerDataFrameSent(), h2.DefaultMaxInboundUpdates)
+	h.connect = x.GetAllowConnect()
+	h.streamError = x.GetStreamErrorOnInvalidHttpMessaging() //nolint:staticcheck // deprecated, still read by Envoy
+	if b := x.GetOverrideStreamErrorOnInvalidHttpMessage(); b != nil {
+		h.streamError = b.GetValue()
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
+	leastrequestv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/least_request/v3"
+	randomv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/random/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+)
+
+// defaultChoices is choice_count of LEAST_REQUEST.
+const defaultChoices = 2
+
+// buildLB reads lb_policy and what goes with it, or load_balancing_policy, which wins.
+func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
+	o.LB.PanicThreshold = lb.DefaultPanicThreshold
+	common := cfg.GetCommonLbConfig()
+	if p := common.GetHealthyPanicThreshold(); p != nil {
+		o.LB.PanicThreshold = p.GetValue()
+	}
+	o.LB.FailOnPanic = common.GetZoneAwareLbConfig().GetFailTrafficOnPanic()
+	if cfg.GetLoadBalancingPolicy() != nil {
+		return buildPolicies(cfg, d, o)
+	}
+	o.LB.LocalityWeighted = common.GetLocalityWeightedLbConfig() != nil
+	switch p := cfg.GetLbPolicy(); p {
+	case clusterv3.Cluster_ROUND_ROBIN:
+		if cfg.GetRoundRobinLbConfig().GetSlowStartConfig() != nil {
+			return notYet("round_robin_lb_config.slow_start_config")
+		}
+		o.LB.Policy = lb.RoundRobin{}
+	case clusterv3.Cluster_LEAST_REQUEST:
+		c := cfg.GetLeastRequestLbConfig()
+		if c.GetSlowStartConfig() != nil {
+			return notYet("least_request_lb_config.slow_start_config")
+		}
+		o.LB.Policy = leastRequest(c.GetChoiceCount(), c.GetActiveRequestBias(), false)
+	case clusterv3.Cluster_RANDOM:
+		o.LB.Policy = lb.Random{}
+	case clusterv3.Cluster_CLUSTER_PROVIDED:
+		return rejected("lb_policy", "cluster manager: cluster provided LB specified but cluster '"+cfg.GetName()+
+			"' did not provide one. Check cluster documentation.")
+	case clusterv3.Cluster_RING_HASH:
+		c := cfg.GetRingHashLbConfig()
+		low, high := uint64(1024), uint64(8<<20)
+		if c.GetMinimumRingSize() != nil {
+			low = c.GetMinimumRingSize().GetValue()
+		}
+		if c.GetMaximumRingSize() != nil {
+			high = c.GetMaximumRingSize().GetValue()
+		}
+		if low > high {
+			return rejected("ring_hash_lb_config", ringSizes(low, high))
+		}
+		return notYet("lb_policy RING_HASH")
+	case clusterv3.Cluster_MAGLEV:
+		if n := cfg.GetMaglevLbConfig().GetTableSize(); n != nil && !prime(n.GetValue()) {
+			return rejected("maglev_lb_config.table_size", "The table size of maglev must be prime number")
+		}
+		return notYet("lb_policy MAGLEV")
+	default:
+		return notYet("lb_policy " + p.String())
+	}
+	return nil
+}
+
+func leastRequest(choices *wrapperspb.UInt32Value, bias *corev3.RuntimeDouble, scan bool) lb.LeastRequest {
+	p := lb.LeastRequest{Choices: defaultChoices, Bias: 1, FullScan: scan}
+	if choices != nil {
+		p.Choices = int(choices.GetValue())
+	}
+	if bias != nil {
+		p.Bias = bias.GetDefaultValue()
+	}
+	return p
+}
+
+// buildPolicies takes the first policy of load_balancing_policy that we know, as Envoy does.
+func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
+	var names []string
+	for _, p := range cfg.GetLoadBalancingPolicy().GetPolicies() {
+		ec := p.GetTypedExtensionConfig()
+		ok, err := buildPolicy(ec, d, o)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return nil
+		}
+		names = append(names, ec.GetName())
+	}
+	return rejected("load_balancing_policy", "cluster: didn't find a registered load balancer factory implementation for cluster: '"+
+		cfg.GetName()+"' with names from ["+strings.Join(names, ", ")+"]")
+}
+
+// buildPolicy reads one policy; false: it is not known.
+func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, error) {
+	const where = "load_balancing_policy.policies.typed_extension_config."
+	any := ec.GetTypedConfig()
+	var err error
+	read := func(m proto.Message) bool {
+		if any.MessageIs(m) {
+			err = any.UnmarshalTo(m)
+			return true
+		}
+		return false
+	}
+	var (
+		rr  roundrobinv3.RoundRobin
+		lr  leastrequestv3.LeastRequest
+		rnd randomv3.Random
+		wrr wrrlocalityv3.WrrLocality
+	)
+	switch {
+	case read(&rr):
+		if rr.GetSlowStartConfig() != nil {
+			return false, notYet(where + "slow_start_config")
+		}
+		o.LB.Policy = lb.RoundRobin{}
+		return true, orErr(err, localityLB(rr.GetLocalityLbConfig(), o))
+	case read(&lr):
+		if lr.GetSlowStartConfig() != nil {
+			return false, notYet(where + "slow_start_config")
+		}
+		o.LB.Policy = leastRequest(lr.GetChoiceCount(), lr.GetActiveRequestBias(),
+			lr.GetSelectionMethod() == leastrequestv3.LeastRequest_FULL_SCAN || lr.GetEnableFullScan().GetValue()) //nolint:staticcheck // deprecated, still read by Envoy
+		return true, orErr(err, localityLB(lr.GetLocalityLbConfig(), o))
+	case read(&rnd):
+		o.LB.Policy = lb.Random{}
+		return true, orErr(err, localityLB(rnd.GetLocalityLbConfig(), o))
+	case read(&wrr):
+		for _, p := range wrr.GetEndpointPickingPolicy().GetPolicies() {
+			if ok, e := buildPolicy(p.GetTypedExtensionConfig(), d, o); ok || e != nil {
+				o.LB.LocalityWeighted = true
+				return ok, e
+			}
+		}
+		return false, orErr(err, rejected(where+"endpoint_picking_policy", "no supported endpoint picking policy."))
+	}
+	return extensionPolicy(any, d, o)
+}
+
+func localityLB(c *commonv3.LocalityLbConfig, o *Options) error {
+	o.LB.LocalityWeighted = c.GetLocalityWeightedLbConfig() != nil
+	// Zone aware routing begins with cluster_manager.local_cluster_name: without it the rest of its settings does nothing.
+	if z := c.GetZoneAwareLbConfig(); z != nil {
+		if z.GetForceLocalZone() != nil {
+			return notYet("load_balancing_policy.policies.typed_extension_config.locality_lb_config.zone_aware_lb_config.force_local_zone")
+		}
+		o.LB.FailOnPanic = z.GetFailTrafficOnPanic()
+	}
+	return nil
+}
+
+func orErr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func ringSizes(low, high uint64) string {
+	return "ring hash: minimum_ring_size (" + decimal(low) + ") > maximum_ring_size (" + decimal(high) + ")"
+}
+
+func prime(n uint64) bool {
+	if n < 2 {
+		return false
+	}
+	for d := uint64(2); d*d <= n; d++ {
+		if n%d == 0 {
+			return false
+		}
+	}
+	return true
+}

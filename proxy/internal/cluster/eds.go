@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"fmt"
+
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+)
+
+const assignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+// newSource returns what finds the hosts of a cluster, nil if they are all configured.
+func newSource(c *Cluster, cfg *clusterv3.Cluster, d *Deps, a *assignment) (source, error) {
+	switch c.opts.Type {
+	case StrictDNS, LogicalDNS:
+		if d.Resolver == nil {
+			return nil, rejected("type", "there is no DNS resolver")
+		}
+		s := newDNSSource(c, d, a)
+		empty := *a
+		empty.localities = nil
+		*a, s.a = empty, &assignment{localities: a.localities, overprovisioning: a.overprovisioning, weightedHealth: a.weightedHealth}
+		return s, nil
+	case EDS:
+		e := cfg.GetEdsClusterConfig()
+		if e.GetEdsConfig() == nil {
+			return nil, rejected("eds_cluster_config", "cannot create an EDS cluster without an EDS config")
+		}
+		if d.Source == nil {
+			return nil, notYet("eds_cluster_config.eds_config")
+		}
+		s := &edsSource{c: c, d: d, from: e.GetEdsConfig(), name: e.GetServiceName()}
+		if s.name == "" {
+			s.name = c.name
+		}
+		return s, nil
+	}
+	return nil, nil
+}
+
+// edsSource subscribes to a cluster's endpoints. owner: main loop.
+type edsSource struct {
+	c     *Cluster
+	d     *Deps
+	from  *corev3.ConfigSource
+	name  string
+	sub   sub.Subscription
+	ready func()
+}
+
+func (s *edsSource) primary() bool {
+	return s.from.GetPathConfigSource() != nil || s.from.GetPath() != "" //nolint:staticcheck // deprecated, still read by Envoy
+}
+
+func (s *edsSource) start(ready func()) {
+	s.ready = ready
+	base, scope := s.c.settings.Stats, s.c.scope(s.d)
+	var err error
+	s.sub, err = s.d.Source.Subscribe(s.from, assignmentType, []string{s.name}, sub.Stats{
+		Attempt:      base.Counter(stats.ClusterUpdateAttempt),
+		Success:      base.Counter(stats.ClusterUpdateSuccess),
+		Failure:      base.Counter(stats.ClusterUpdateFailure),
+		Rejected:     scope.Counter("update_rejected"),
+		FetchTimeout: scope.Counter("init_fetch_timeout"),
+		Time:         scope.Gauge("update_time"),
+		Version:      base.Gauge(stats.ClusterVersion),
+		VersionText:  scope.Text("version_text"),
+		Duration:     scope.Histogram("update_duration", apistats.Milliseconds),
+	}, s)
+	if err != nil {
+		s.isReady()
+	}
+}
+
+func (s *edsSource) stop() {
+	s.ready = nil
+	if s.sub != nil {
+		s.sub.Close()
+		s.sub = nil
+	}
+}
+
+func (s *edsSource) isReady() {
+	if f := s.ready; f != nil {
+		s.ready = nil
+		f()
+	}
+}
+
+// OnUpdate implements sub.Callbacks.
+func (s *edsSource) OnUpdate(u *sub.Update) error {
+	if len(u.Resources) == 0 {
+		// Endpoints that are not spoken of stay.
+		s.d.Store.Main().Inc(s.c.settings.Stats.Counter(stats.ClusterUpdateEmpty))
+		s.isReady()
+		return nil
+	}
+	var found *endpointv3.ClusterLoadAssignment
+	for _, r := range u.Resources {
+		la, ok := r.Body.(*endpointv3.ClusterLoadAssignment)
+		if !ok {
+			return fmt.Errorf("EDS resource %s is no ClusterLoadAssignment", r.Name)
+		}
+		if la.GetClusterName() == s.name || r.Name == s.name {
+			found = la
+		}
+	}
+	if found == nil {
+		return fmt.Errorf("Unexpected EDS cluster (expecting %s): %s", s.name, u.Resources[0].Name) //nolint:staticcheck // Envoy's text
+	}
+	a, err := readAssignment(found, "")
+	if err != nil {
+		return err
+	}
+	for _, l := range a.localities {
+		for _, e := range l.endpoints {
+			if !e.target.address.Valid() {
+				return rejected(e.path, "malformed IP address: "+e.target.name+
+					". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'")
+			}
+		}
+	}
+	if !s.c.apply(s.d, a) {
+		s.d.Store.Main().Inc(s.c.settings.Stats.Counter(stats.ClusterUpdateNoRebuild))
+	}
+	s.isReady()
+	return nil
+}
+
+// OnFailure implements sub.Callbacks: traffic goes to what is known.
+func (s *edsSource) OnFailure(reason sub.Reason, _ error) {
+	if reason != sub.ConnectionFailure {
+		s.isReady()
+	}
+}

@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"weak"
+
+	"github.com/cespare/xxhash/v2"
+
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+)
+
+// Manager owns all clusters. owner: main loop, except Lookup.
+type Manager struct {
+	d     *Deps
+	index *index
+	// unbound are the slots that somebody may hold although there is no cluster of that name.
+	unbound map[string]weak.Pointer[Slot]
+	pruneAt int
+	stats   apistats.GroupBase
+	count   int
+
+	// slots are those whose cluster warms up, and what is to be done when there are none.
+	slots    map[*Slot]bool
+	whenWarm []func()
+	// first are the sources of clusters that were added before Start.
+	first   []func()
+	started bool
+}
+
+// NewManager returns a Manager without clusters.
+func NewManager(d *Deps) *Manager {
+	return &Manager{d: d, index: newIndex(), unbound: make(map[string]weak.Pointer[Slot]), slots: make(map[*Slot]bool),
+		stats: d.Store.Root().Scope("cluster_manager").Group(stats.ClusterManager)}
+}
+
+// Slot returns the slot of a name, which may have no cluster yet.
+func (m *Manager) Slot(name string) *Slot {
+	if s := m.index.find(name); s != nil {
+		return s
+	}
+	if p, ok := m.unbound[name]; ok {
+		if s := p.Value(); s != nil {
+			return s
+		}
+	}
+	s := &Slot{name: name}
+	m.unbind(s)
+	return s
+}
+
+// unbind keeps s findable as long as somebody holds it.
+func (m *Manager) unbind(s *Slot) {
+	if len(m.unbound) >= m.pruneAt {
+		for name, p := range m.unbound {
+			if p.Value() == nil {
+				delete(m.unbound, name)
+			}
+		}
+		m.pruneAt = max(64, 2*len(m.unbound))
+	}
+	m.unbound[s.name] = weak.Make(s)
+}
+
+// Lookup returns the slot of an existing cluster, nil if there is none. Safe from any thread.
+func (m *Manager) Lookup(name string) *Slot { return m.index.find(name) }
+
+// Len returns how many clusters there are, warming new ones not included.
+func (m *Manager) Len() int { return m.count }
+
+// generation is one configuration of a cluster, with what the main loop alone must know of it.
+type generation struct {
+	c       *Cluster
+	hash    uint64
+	version string
+	updated int64 // ns since 1970
+	api     bool
+	raw     []byte // the configuration of a cluster that came by the API, serialized
+}
+
+// Add takes a cluster of the bootstrap.
+func (m *Manager) Add(cfg *clusterv3.Cluster) error {
+	if s := m.Slot(cfg.GetName()); s.last() != nil {
+		return rejected("name", "cluster manager: duplicate cluster '"+cfg.GetName()+"'")
+	}
+	s := m.Slot(cfg.GetName())
+	g, err := m.prepare(cfg, "", false)
+	if err != nil {
+		return err
+	}
+	if g.c, err = build(cfg, m.d, nil); err != nil {
+		return err
+	}
+	m.begin(s, g)
+	return nil
+}
+
+// Update adds or replaces a cluster that came by the API (CDS). changed is false if it is the same as before. The old one serves
+// until the new one is warm. A cluster of the bootstrap cannot be replaced.
+func (m *Manager) Update(cfg *clusterv3.Cluster, version string) (changed bool, err error) {
+	s := m.Slot(cfg.GetName())
+	if s.active != nil && !s.active.api {
+		return false, nil
+	}
+	g, err := m.prepare(cfg, version, true)
+	if err != nil {
+		return false, err
+	}
+	if last := s.last(); last != nil && last.hash == g.hash {
+		last.version = version
+		return false, nil
+	}
+	var prev *Cluster
+	if s.active != nil {
+		prev = s.active.c
+	}
+	if g.c, err = build(cfg, m.d, prev); err != nil {
+		return false, err
+	}
+	if s.active == nil && s.warming == nil {
+		m.inc(stats.ClusterManagerClusterAdded)
+	} else {
+		m.inc(stats.ClusterManagerClusterModified)
+	}
+	m.begin(s, g)
+	return true, nil
+}
+
+// Remove takes a cluster of the API away and tells whether there was one. Streams to it go on.
+func (m *Manager) Remove(name string) bool {
+	s := m.index.find(name)
+	if s == nil {
+		p, ok := m.unbound[name]
+		if !ok {
+			return false
+		}
+		if s = p.Value(); s == nil || s.warming == nil {
+			return false
+		}
+	}
+	if s.active != nil && !s.active.api {
+		return false
+	}
+	m.inc(stats.ClusterManagerClusterRemoved)
+	m.stopWarming(s)
+	if s.active != nil {
+		s.cluster.Store(nil)
+		m.retire(s.active, nil)
+		s.active = nil
+		m.count--
+		m.index.remove(s)
+		m.unbind(s)
+	}
+	m.gauges()
+	return true
+}
+
+func (m *Manager) prepare(cfg *clusterv3.Cluster, version string, api bool) (*generation, error) {
+	raw, err := fingerprint(cfg)
+	if err != nil {
+		return nil, rejected("", err.Error())
+	}
+	g := &generation{hash: xxhash.Sum64(raw), version: version, updated: m.d.Main.Wall(), api: api}
+	if api {
+		g.raw = raw
+	}
+	return g, nil
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// begin starts a generation: at once if it has its hosts, otherwise when it is warm. The old one serves meanwhile.
+func (m *Manager) begin(s *Slot, g *generation) {
+	m.stopWarming(s)
+	if g.c.source == nil {
+		m.activate(s, g)
+		m.checkWarm()
+		return
+	}
+	s.warming = g
+	m.slots[s] = true
+	if s.active == nil && g.c.opts.NoWarm {
+		m.activate(s, g)
+	}
+	m.gauges()
+	start := func() {
+		if s.warming == g {
+			g.c.source.start(func() { m.warmed(s, g) })
+		}
+	}
+	switch {
+	case m.started:
+		start()
+	case g.c.source.primary():
+		m.first = append([]func(){start}, m.first...)
+	default:
+		m.first = append(m.first, start)
+	}
+}
+
+// Start begins to look for the hosts of the clusters that were added so far, those that need no other cluster first.
+func (m *Manager) Start() {
+	m.started = true
+	first := m.first
+	m.first = nil
+	for _, f := range first {
+		f()
+	}
+	m.checkWarm()
+}
+
+// WhenWarm calls f as soon as no cluster is warming, at once if that is so now. Listeners wait for it.
+func (m *Manager) WhenWarm(f func()) {
+	m.whenWarm = append(m.whenWarm, f)
+	m.checkWarm()
+}
+
+// Warming returns how many clusters are warming.
+func (m *Manager) Warming() int { return len(m.slots) }
+
+func (m *Manager) checkWarm() {
+	for m.started && len(m.slots) == 0 && len(m.whenWarm) > 0 {
+		f := m.whenWarm[0]
+		m.whenWarm = m.whenWarm[1:]
+		f()
+	}
+}
+
+// warmed is the source's call.
+func (m *Manager) warmed(s *Slot, g *generation) {
+	if s.warming != g {
+		return
+	}
+	s.warming = nil
+	delete(m.slots, s)
+	if s.active != g {
+		m.activate(s, g)
+	}
+	m.gauges()
+	m.checkWarm()
+}
+
+// activate shows a generation to the workers.
+func (m *Manager) activate(s *Slot, g *generation) {
+	old := s.active
+	s.active = g
+	g.c.prev = nil
+	s.cluster.Store(g.c)
+	if old != nil {
+		m.retire(old, g.c)
+		g.c.gauges(m.d)
+		return
+	}
+	m.count++
+	delete(m.unbound, s.name)
+	m.index.add(s)
+	m.gauges()
+}
+
+// retire lets a generation go: its connections end with their streams. Hosts that next has too are not gone.
+func (m *Manager) retire(g *generation, next *Cluster) {
+	c := g.c
+	if c.source != nil {
+		c.source.stop()
+	}
+	stay := make(map[*host.Host]bool)
+	if next != nil {
+		next.eachHost(func(h *host.Host) { stay[h] = true })
+	}
+	c.eachHost(func(h *host.Host) {
+		if !stay[h] {
+			h.SetFlag(host.Removed, true)
+		}
+	})
+	c.settings.Retire()
+	c.eachLocal(m.d, func(_ *event.Worker, l *local) { l.drainAll() })
+	c.scope(m.d).Release(stats.Cluster)
+}
+
+// stopWarming gives up a generation that was not warm yet.
+func (m *Manager) stopWarming(s *Slot) {
+	g := s.warming
+	if g == nil {
+		return
+	}
+	s.warming = nil
+	delete(m.slots, s)
+	if s.active == g {
+		return // it serves without being warm (wait_for_warm_on_init: false)
+	}
+	g.c.source.stop()
+	g.c.scope(m.d).Release(stats.Cluster)
+	if s.active == nil {
+		m.unbind(s)
+	}
+}
+
+func (m *Manager) inc(i apistats.CounterIndex) { m.d.Store.Main().Inc(m.stats.Counter(i)) }
+
+func (m *Manager) gauges() {
+	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerActiveClusters), uint64(m.count))
+	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerWarmingClusters), uint64(len(m.slots)))
+}

@@ -1,0 +1,331 @@
+package pool
+
+import (
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// state of a Conn.
+const (
+	connecting uint8 = iota
+	// open: streams may be started if there is room.
+	open
+	// leaving: no new streams; it closes after the last one.
+	leaving
+	closed
+)
+
+// Conn is one upstream connection of a Pool. It is the handler of its socket and of its codec. owner: worker.
+type Conn struct {
+	pool       *Pool
+	nc         *conn.Conn
+	codec      codec.ClientConn
+	next, prev *Conn
+	in         *list
+
+	// timer is the connect timeout, then the idle timeout; age ends the connection's time.
+	timer event.Timer
+	age   *event.Timer
+
+	streams   uint64 // streams that it has carried
+	left      uint32 // streams that it may still carry
+	active    int32
+	limit     int32 // streams at a time
+	state     uint8
+	timedOut  bool
+	connected bool
+	gone      bool // the peer sends no more
+	broken    bool // a stream ended badly, which ends the connection
+	protocol  http.Proto
+}
+
+var (
+	_ conn.Handler        = (*Conn)(nil)
+	_ conn.Counter        = (*Conn)(nil)
+	_ codec.ClientHandler = (*Conn)(nil)
+)
+
+// Info is what is known of the connection.
+func (c *Conn) Info() *network.ConnInfo { return &c.nc.Info }
+
+// NetConn returns the connection itself.
+func (c *Conn) NetConn() *conn.Conn { return c.nc }
+
+// Host returns the host at the other end.
+func (c *Conn) Host() *host.Host { return c.pool.host }
+
+// Protocol returns what the connection speaks.
+func (c *Conn) Protocol() http.Proto { return c.protocol }
+
+// Streams counts the streams that the connection has carried, those under way included.
+func (c *Conn) Streams() uint64 { return c.streams }
+
+// Active counts the streams under way.
+func (c *Conn) Active() int { return int(c.active) }
+
+// open dials a connection, for which a place in the breakers was taken.
+func (p *Pool) open() {
+	s := p.s
+	c := &Conn{pool: p, left: Unlimited, limit: 1}
+	if s.MaxRequests > 0 {
+		c.left = s.MaxRequests
+	}
+	switch p.protocol {
+	case HTTP1:
+		p.w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp1Total))
+	case HTTP2:
+		p.w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp2Total))
+		c.limit = clampStreams(int(s.H2.MaxConcurrentStreams))
+	}
+	p.connecting.push(c)
+	p.room += c.capacity()
+	opened(p.w, s, p.host)
+	c.timer.Fn = c.onTimer
+	p.w.Arm(&c.timer, s.ConnectTimeout)
+	c.nc = conn.Dial(p.w, dialSpec(s, p.host), transport(p.w, s, p.host), c)
+	c.nc.SetCounter(c)
+	c.nc.SetLimit(int(s.BufferLimit))
+}
+
+func dialSpec(s *Settings, h *host.Host) *event.ConnectSpec {
+	return &event.ConnectSpec{Address: h.Current(), Source: s.Source, Options: s.Sockets}
+}
+
+func clampStreams(n int) int32 { return int32(min(max(n, 0), 1<<30)) }
+
+// capacity is how many more streams may be started.
+func (c *Conn) capacity() int {
+	return int(min(int64(c.limit-c.active), int64(c.left)))
+}
+
+// attach starts r's stream on c, which is ready.
+func (c *Conn) attach(r *Request) {
+	p := c.pool
+	s, w := p.s, p.w
+	if !p.breakers.Requests.TryAcquire() {
+		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqActiveOverflow))
+		r.CB.OnPoolFailure(http.ResetOverflow, "", p.host)
+		return
+	}
+	if c.active == 0 {
+		w.Disarm(&c.timer)
+	}
+	c.active++
+	c.streams++
+	if c.left != Unlimited {
+		if c.left--; c.left == 0 {
+			w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxMaxRequests))
+			c.state = leaving
+		}
+	}
+	if c.active >= c.limit || c.left == 0 {
+		c.move(&p.busy)
+	}
+	w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqTotal))
+	w.Stats.GaugeAdd(s.Stats.Gauge(stats.ClusterUpstreamRqActive), 1)
+	r.CB.OnPoolReady(c.codec.NewStream(r.Decoder, r.Headers), c)
+}
+
+// streamEnded is the other half of attach.
+func (c *Conn) streamEnded() {
+	p := c.pool
+	c.active--
+	p.w.Stats.GaugeSub(p.s.Stats.Gauge(stats.ClusterUpstreamRqActive), 1)
+	p.breakers.Requests.Release()
+}
+
+// OnStreamDone implements codec.ClientHandler.
+func (c *Conn) OnStreamDone(reusable bool) {
+	if c.active == 0 || c.state == closed {
+		return
+	}
+	c.streamEnded()
+	if !reusable && c.protocol != http.HTTP2 {
+		c.notReusable()
+		return
+	}
+	if c.state == open && c.pool.leaving() {
+		c.state = leaving
+	}
+	c.settle()
+}
+
+// notReusable ends an HTTP/1 connection after its stream.
+func (c *Conn) notReusable() {
+	if h, ok := c.codec.(*h1.Client); ok && h.CloseNotified() {
+		c.count(stats.ClusterUpstreamCxCloseNotify)
+	} else if !c.gone {
+		c.broken = true
+	}
+	c.close("")
+}
+
+// settle puts c where it belongs after something changed, and serves what waits.
+func (c *Conn) settle() {
+	p := c.pool
+	switch {
+	case c.state == open:
+		if c.active == 0 {
+			c.armIdle()
+		}
+		if c.capacity() > 0 {
+			c.move(&p.ready)
+			p.wake()
+		} else {
+			c.move(&p.busy)
+		}
+	case c.state == leaving && c.active == 0:
+		c.close("")
+	case c.state == leaving:
+		c.move(&p.busy)
+	}
+}
+
+func (c *Conn) armIdle() {
+	if t := c.pool.s.IdleTimeout; t > 0 {
+		c.pool.w.Arm(&c.timer, t)
+	}
+}
+
+// drain lets no further stream on and closes c after the last one, at once if there is none.
+func (c *Conn) drain(reason string) {
+	if c.state != open && c.state != leaving {
+		return
+	}
+	c.state = leaving
+	if c.active == 0 {
+		c.close(reason)
+		return
+	}
+	c.move(&c.pool.busy)
+	c.pool.wake()
+}
+
+func (c *Conn) close(reason string) { c.nc.Close(network.NoFlush, reason) }
+
+// OnGoAway implements codec.ClientHandler.
+func (c *Conn) OnGoAway() {
+	c.count(stats.ClusterUpstreamCxCloseNotify)
+	c.drain("")
+}
+
+// OnMaxStreams implements codec.ClientHandler.
+func (c *Conn) OnMaxStreams(n int) {
+	c.limit = min(clampStreams(n), clampStreams(int(c.pool.s.H2.MaxConcurrentStreams)))
+	if c.state == open {
+		c.settle()
+		c.pool.connect()
+	}
+}
+
+// OnConnected implements conn.Handler: the connection and its transport are up.
+func (c *Conn) OnConnected() {
+	p := c.pool
+	p.w.Disarm(&c.timer)
+	p.room -= c.capacity()
+	c.connected, c.state = true, open
+	p.w.Stats.Record(p.s.Stats.Histogram(stats.ClusterUpstreamCxConnectMs), uint64(p.w.Now()-c.nc.Info.Start)/uint64(time.Millisecond))
+	c.makeCodec()
+	if d := p.s.MaxDuration; d > 0 {
+		c.age = &event.Timer{Fn: c.onAge}
+		p.w.Arm(c.age, d)
+	}
+	if p.leaving() && p.first == nil {
+		c.drain("")
+		return
+	}
+	c.armIdle()
+	c.move(&p.ready)
+	p.serve()
+}
+
+// makeCodec makes the codec of a new connection.
+func (c *Conn) makeCodec() {
+	p := c.pool
+	s, w := p.s, p.w
+	pools := workerCodecs.Get(w)
+	if p.protocol == HTTP2 || p.protocol == Auto && c.nc.Info.Protocol == "h2" {
+		c.protocol = http.HTTP2
+		base := stats.Cluster.Block(s.Stats, stats.ClusterHTTP2)
+		w.Stats.Inc(base.Counter(stats.HTTP2InUse))
+		o := *s.H2
+		o.Stats = base
+		h := h2.NewClient(c, c.nc, &pools.h2, &o)
+		c.codec = h
+		c.limit = min(clampStreams(h.MaxStreams()), clampStreams(int(s.H2.MaxConcurrentStreams)))
+		if p.protocol == Auto {
+			w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp2Total))
+		}
+		return
+	}
+	c.protocol = http.HTTP11
+	w.Stats.Inc(stats.Cluster.Block(s.Stats, stats.ClusterHTTP1).Counter(stats.HTTP1InUse))
+	c.codec = h1.NewClient(c, c.nc, s.H1, &pools.h1)
+	c.nc.SetMaxUnread(s.H1.MaxHeadBytes)
+	if p.protocol == Auto {
+		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp1Total))
+	}
+}
+
+// OnData implements conn.Handler.
+func (c *Conn) OnData(b []byte) int {
+	n, err := c.codec.Dispatch(b)
+	if err != nil {
+		c.protocolError()
+	}
+	return n
+}
+
+func (c *Conn) protocolError() {
+	c.count(stats.ClusterUpstreamCxProtocolError)
+	c.broken = true
+	c.close("")
+}
+
+// OnEOF implements conn.Handler.
+func (c *Conn) OnEOF() {
+	c.gone = true
+	if c.codec != nil {
+		c.unlist()
+		_ = c.codec.EOF()
+	}
+}
+
+// unlist makes sure that nobody starts a stream on a connection that is about to go.
+func (c *Conn) unlist() {
+	c.state = leaving
+	c.move(&c.pool.busy)
+}
+
+// OnHighWatermark implements conn.Handler.
+func (c *Conn) OnHighWatermark() {
+	if c.codec != nil {
+		c.codec.OnHighWatermark()
+	}
+}
+
+// OnLowWatermark implements conn.Handler.
+func (c *Conn) OnLowWatermark() {
+	if c.codec != nil {
+		c.codec.OnLowWatermark()
+	}
+}
+
+// OnRead implements conn.Counter.
+func (c *Conn) OnRead(n int) {
+	c.pool.w.Stats.Add(c.pool.s.Stats.Counter(stats.ClusterUpstreamCxRxBytesTotal), uint64(n))
+}
+
+// OnWritten implements conn.Counter.
+func (c *Conn) OnWritten(n int) {
+	c.pool.w.Stats.Add(c.pool.s.Stats.Counter(stats.ClusterUpstreamCxTxBytesTotal), uint64(n))
+}

@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+)
+
+// Protocol says what a pool's connections speak.
+type Protocol uint8
+
+// The protocols of a cluster. A pool has one of the first three.
+const (
+	HTTP1 Protocol = iota
+	HTTP2
+	// Auto: what ALPN agreed on.
+	Auto
+	// Downstream: as the client does.
+	Downstream
+)
+
+// TransportFactory makes the transport sockets of a cluster's connections (TLS). It is shared by all workers.
+type TransportFactory interface {
+	// New returns the transport of one new connection to h; nil for plain bytes. ALPN's outcome must be in the connection's
+	// Info.Protocol before Conn.Ready is called. A failure tells why there can be no connection now (secrets are missing).
+	New(w *event.Worker, h *host.Host) (t conn.Transport, failure string)
+}
+
+// The defaults of Options.
+const (
+	DefaultConnectTimeout = 5 * time.Second
+	DefaultIdleTimeout    = time.Hour
+	DefaultBufferLimit    = 1 << 20
+)
+
+// Options are how a cluster's connections are made and kept. They are immutable and shared by clusters that are configured
+// alike.
+type Options struct {
+	Protocol Protocol
+	H1       *h1.Options
+	H2       *h2.Options
+
+	ConnectTimeout time.Duration
+	// IdleTimeout closes connections without requests; 0: never. MaxDuration drains connections of that age; 0: never.
+	IdleTimeout time.Duration
+	MaxDuration time.Duration
+	// MaxRequests is how many requests a connection carries; 0: any number.
+	MaxRequests uint32
+	// BufferLimit is the high watermark of a connection's write buffer in bytes; 0: none.
+	BufferLimit uint32
+	// Source and Sockets are for every connection's socket.
+	Source  network.Address
+	Sockets []event.SocketOption
+}
+
+// Settings are what the pools of one cluster share. Immutable once a worker has seen it, except for what is atomic.
+type Settings struct {
+	*Options
+	// Stats is where the cluster's group begins (stats.Cluster).
+	Stats apistats.GroupBase
+	// Transport is nil for plain connections.
+	Transport TransportFactory
+	// Limits are the thresholds of each priority.
+	Limits *[NumPriorities]Limits
+
+	breakers [NumPriorities]atomic.Pointer[Breakers]
+	retired  atomic.Bool
+}
+
+// Breakers returns the breakers of a priority, made on first use. Safe from any thread.
+func (s *Settings) Breakers(p Priority) *Breakers {
+	if b := s.breakers[p].Load(); b != nil {
+		return b
+	}
+	b := NewBreakers(&s.Limits[p])
+	if !s.breakers[p].CompareAndSwap(nil, b) {
+		b = s.breakers[p].Load()
+	}
+	return b
+}
+
+// Used returns the breakers of a priority if they were made, nil otherwise.
+func (s *Settings) Used(p Priority) *Breakers { return s.breakers[p].Load() }
+
+// Retire marks the cluster as replaced or removed: from now on no connection outlives its last stream. Safe from any thread.
+func (s *Settings) Retire() { s.retired.Store(true) }
+
+// Retired tells whether Retire was called.
+func (s *Settings) Retired() bool { return s.retired.Load() }
+
+// codecs are what a worker's client codecs share.
+type codecs struct {
+	h1 h1.Pool
+	h2 h2.Pool
+}
+
+var workerCodecs = event.NewLocal(func(w *event.Worker) *codecs {
+	c := &codecs{}
+	c.h2.Stats = w.Stats
+	return c
+})

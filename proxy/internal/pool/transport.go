@@ -1,0 +1,41 @@
+package pool
+
+import (
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+)
+
+// transport returns the transport of a new connection, nil for plain bytes.
+func transport(w *event.Worker, s *Settings, h *host.Host) conn.Transport {
+	if s.Transport == nil {
+		return nil
+	}
+	t, failure := s.Transport.New(w, h)
+	if failure != "" {
+		return notReady(failure)
+	}
+	return t
+}
+
+// notReady is the transport of a connection whose secrets are missing: it fails as soon as the connection is up, as Envoy's.
+type notReady string
+
+// Start implements conn.Transport.
+func (t notReady) Start(c *conn.Conn) { c.Fail(string(t)) }
+
+// Feed implements conn.Transport.
+func (notReady) Feed(*conn.Conn, []byte) {}
+
+// EOF implements conn.Transport.
+func (notReady) EOF(*conn.Conn) {}
+
+// Seal implements conn.Transport.
+func (notReady) Seal(_ *conn.Conn, plain, _ *buffer.Buffer) { plain.Reset() }
+
+// CloseNotify implements conn.Transport.
+func (notReady) CloseNotify(*conn.Conn) bool { return false }
+
+// Destroy implements conn.Transport.
+func (notReady) Destroy() {}

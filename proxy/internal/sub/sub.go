@@ -1,0 +1,79 @@
+// Package sub is how the engine's parts get configuration that changes: a subscription to named resources of one type, what an
+// update says, and the answer to it. It holds interfaces and plain values only; files, gRPC and tests implement them, clusters,
+// routes, secrets and listeners consume them. Everything in it belongs to the main loop.
+package sub
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Resource is one named resource of an update.
+type Resource struct {
+	Name    string
+	Version string
+	Body    proto.Message
+	// TTL ends the resource if no update comes in time; 0: never.
+	TTL time.Duration
+}
+
+// Update is what a source says at one moment.
+type Update struct {
+	// Version names the whole update (version_info).
+	Version string
+	// Full: Resources are all that there is of the type (state of the world); otherwise they are changes, and Removed is what
+	// is no more.
+	Full      bool
+	Resources []Resource
+	Removed   []string
+}
+
+// Reason says why there is no update.
+type Reason uint8
+
+// The reasons.
+const (
+	// ConnectionFailure: the source cannot be reached.
+	ConnectionFailure Reason = iota
+	// FetchTimeout: initial_fetch_timeout is over. Consumers go on without.
+	FetchTimeout
+	// Rejected: the update could not be read at all.
+	Rejected
+)
+
+// Callbacks consume updates. They are called on the main loop, never from within Subscribe.
+type Callbacks interface {
+	// OnUpdate applies an update. A nil error is the ACK. An error is the NACK, and its text is what the source is told; what was
+	// good in the update stays applied.
+	OnUpdate(u *Update) error
+	// OnFailure tells that there is no update for now, and why.
+	OnFailure(reason Reason, err error)
+}
+
+// Subscription is an open subscription.
+type Subscription interface {
+	// SetNames replaces the names that are wanted; none means all (wildcard), for types that know it.
+	SetNames(names []string)
+	// Close ends it. No callback comes after it.
+	Close()
+}
+
+// Source opens subscriptions.
+type Source interface {
+	// Subscribe asks for resources of a type. The error says that the config source cannot be used at all.
+	Subscribe(from *corev3.ConfigSource, typeURL string, names []string, stats Stats, cb Callbacks) (Subscription, error)
+}
+
+// Stats is where a source counts for one subscription. Zero ids count into nothing.
+type Stats struct {
+	Attempt, Success, Failure, Rejected, FetchTimeout apistats.CounterID
+	// Time is when the last update was applied, in ms since 1970; Version the hash of the last version; VersionText itself.
+	Time, Version apistats.GaugeID
+	VersionText   apistats.TextID
+	// Duration is how long updates took to apply, in ms.
+	Duration apistats.HistogramID
+}
