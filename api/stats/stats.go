@@ -85,6 +85,15 @@ type Recorder interface {
 	IncCode(id CodesID, code int)
 }
 
+// Setter sets what only the main loop knows. It must be used there only.
+type Setter interface {
+	// SetGauge gives a gauge a value; what threads add to the same gauge comes on top.
+	SetGauge(id GaugeID, v uint64)
+
+	// SetText gives a text readout its value.
+	SetText(id TextID, value string)
+}
+
 // GroupBase is where the stats of one registered group begin. The zero value is valid and counts into nothing.
 type GroupBase struct {
 	Cell uint32 // first counter or gauge

@@ -139,6 +139,40 @@ func (c *Conn) Start(hd Handler) error {
 	return nil
 }
 
+// SetTransport sets the transport of a connection that has not started.
+func (c *Conn) SetTransport(tr Transport) { c.tr = tr }
+
+// Assign gives a connection that was looked at so far (by listener filters, which consumed nothing) its transport and its real
+// handler. Bytes that have arrived go through the transport.
+func (c *Conn) Assign(tr Transport, hd Handler) {
+	c.handler, c.tr, c.connected = hd, tr, false
+	if c.state != open {
+		return
+	}
+	if tr == nil {
+		c.Ready()
+		c.Redeliver()
+		return
+	}
+	early := c.in
+	c.in = nil
+	if c.inRead {
+		c.inRead = false
+		c.pauses--
+	}
+	tr.Start(c)
+	if len(early) > 0 && c.state == open {
+		tr.Feed(c, early)
+	}
+	if early != nil {
+		c.w.Bufs.PutRaw(early)
+	}
+	if c.state != closed {
+		c.rdReady = true
+		c.queue()
+	}
+}
+
 // SetHandler changes what the connection serves: protocol detection, upgrades, CONNECT. Bytes that were not consumed go to the
 // new handler after Redeliver.
 func (c *Conn) SetHandler(hd Handler) { c.handler = hd }

@@ -44,6 +44,9 @@ func (c *Coro) Resume() (done bool) {
 	return c.done
 }
 
+// Done tells whether the body has returned.
+func (c *Coro) Done() bool { return c.done }
+
 // Stop ends a waiting body: its Wait returns false. Called from the body itself (what it did ended its own stream), it makes the
 // next Wait return false.
 func (c *Coro) Stop() {

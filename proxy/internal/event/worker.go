@@ -132,6 +132,9 @@ func (w *Worker) setNow() {
 	}
 }
 
+// Worker returns w itself: what wraps a worker as a network.Dispatcher answers with the worker below.
+func (w *Worker) Worker() *Worker { return w }
+
 // Arm makes t fire after d (at least one tick).
 func (w *Worker) Arm(t *Timer, d time.Duration) { w.timers.arm(t, w.now+max(int64(d), 1)) }
 

@@ -10,31 +10,41 @@ type flushedValues struct {
 // Flush ends an interval: histograms show what was collected up to now, and their intervals what came since the last flush. The
 // caller collects first and calls it every stats_flush_interval.
 func (s *Store) Flush() {
-	touched := make(map[uint32]struct{})
+	pages := 0
 	for _, slot := range s.shards {
-		for i, p := range slot.current.hists {
-			if p == nil {
-				continue
-			}
-			for j, h := range p {
-				if id := uint32(i)<<histShift | uint32(j); h.Count() > 0 && id >= firstHistogram {
-					touched[id] = struct{}{}
-				}
-			}
-		}
+		pages = max(pages, len(slot.current.hists))
 	}
-	for id := range touched {
-		now := s.histogram(id)
+	for id := uint32(firstHistogram); int(id>>histShift) < pages; id++ {
+		if id&histMask == 0 && !s.anyHistogram(int(id>>histShift)) {
+			id |= histMask
+			continue
+		}
+		var n uint64
+		for _, slot := range s.shards {
+			n += slot.current.histogram(id).Count()
+		}
 		f := s.flushed[id]
 		switch {
+		case n == 0:
 		case f == nil:
+			now := s.histogram(id)
 			s.flushed[id] = &flushedValues{cumulative: now, interval: now}
-		case f.cumulative.Count() == now.Count():
+		case f.cumulative.Count() == n:
 			f.interval = nil
 		default:
+			now := s.histogram(id)
 			f.cumulative, f.interval = now, now.minus(f.cumulative)
 		}
 	}
+}
+
+func (s *Store) anyHistogram(page int) bool {
+	for _, slot := range s.shards {
+		if page < len(slot.current.hists) && slot.current.hists[page] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Sample is one stat with its values, as sinks get it.

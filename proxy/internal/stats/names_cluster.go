@@ -91,29 +91,29 @@ const (
 	ClusterUpdateFailure                          api.CounterIndex = 138
 	ClusterUpdateNoRebuild                        api.CounterIndex = 139
 	ClusterUpdateSuccess                          api.CounterIndex = 140
-	ClusterCircuitBreakersDefaultCxOpen           api.GaugeIndex   = 160
-	ClusterCircuitBreakersDefaultCxPoolOpen       api.GaugeIndex   = 161
-	ClusterCircuitBreakersDefaultRqOpen           api.GaugeIndex   = 162
-	ClusterCircuitBreakersDefaultRqPendingOpen    api.GaugeIndex   = 163
-	ClusterCircuitBreakersDefaultRqRetryOpen      api.GaugeIndex   = 164
-	ClusterCircuitBreakersHighCxOpen              api.GaugeIndex   = 165
-	ClusterCircuitBreakersHighCxPoolOpen          api.GaugeIndex   = 166
-	ClusterCircuitBreakersHighRqOpen              api.GaugeIndex   = 167
-	ClusterCircuitBreakersHighRqPendingOpen       api.GaugeIndex   = 168
-	ClusterCircuitBreakersHighRqRetryOpen         api.GaugeIndex   = 169
-	ClusterLbSubsetsActive                        api.GaugeIndex   = 170
-	ClusterMaxHostWeight                          api.GaugeIndex   = 171
-	ClusterMembershipDegraded                     api.GaugeIndex   = 172
-	ClusterMembershipExcluded                     api.GaugeIndex   = 173
-	ClusterMembershipHealthy                      api.GaugeIndex   = 174
-	ClusterMembershipTotal                        api.GaugeIndex   = 175
-	ClusterVersion                                api.GaugeIndex   = 176
-	ClusterWarmingState                           api.GaugeIndex   = 177
-	ClusterExternal                               api.BlockIndex   = 192
-	ClusterInternal                               api.BlockIndex   = 256
-	ClusterCanary                                 api.BlockIndex   = 320
-	ClusterHTTP1                                  api.BlockIndex   = 384
-	ClusterHTTP2                                  api.BlockIndex   = 389
+	ClusterCircuitBreakersDefaultCxOpen           api.GaugeIndex   = 141
+	ClusterCircuitBreakersDefaultCxPoolOpen       api.GaugeIndex   = 142
+	ClusterCircuitBreakersDefaultRqOpen           api.GaugeIndex   = 143
+	ClusterCircuitBreakersDefaultRqPendingOpen    api.GaugeIndex   = 144
+	ClusterCircuitBreakersDefaultRqRetryOpen      api.GaugeIndex   = 145
+	ClusterCircuitBreakersHighCxOpen              api.GaugeIndex   = 146
+	ClusterCircuitBreakersHighCxPoolOpen          api.GaugeIndex   = 147
+	ClusterCircuitBreakersHighRqOpen              api.GaugeIndex   = 148
+	ClusterCircuitBreakersHighRqPendingOpen       api.GaugeIndex   = 149
+	ClusterCircuitBreakersHighRqRetryOpen         api.GaugeIndex   = 150
+	ClusterLbSubsetsActive                        api.GaugeIndex   = 151
+	ClusterMaxHostWeight                          api.GaugeIndex   = 152
+	ClusterMembershipDegraded                     api.GaugeIndex   = 153
+	ClusterMembershipExcluded                     api.GaugeIndex   = 154
+	ClusterMembershipHealthy                      api.GaugeIndex   = 155
+	ClusterMembershipTotal                        api.GaugeIndex   = 156
+	ClusterVersion                                api.GaugeIndex   = 157
+	ClusterWarmingState                           api.GaugeIndex   = 158
+	ClusterExternal                               api.BlockIndex   = 160
+	ClusterInternal                               api.BlockIndex   = 201
+	ClusterCanary                                 api.BlockIndex   = 242
+	ClusterHTTP1                                  api.BlockIndex   = 283
+	ClusterHTTP2                                  api.BlockIndex   = 288
 
 	ClusterUpstreamCxConnectMs api.HistogramIndex = 0
 	ClusterUpstreamCxLengthMs  api.HistogramIndex = 1
@@ -121,8 +121,8 @@ const (
 	ClusterUpstreamRqTime      api.HistogramIndex = 3
 )
 
-// Cluster holds what every cluster has, "cluster.<name>.". The first page is what a request touches, the second to last what only
-// the main loop sets.
+// Cluster holds what every cluster has, "cluster.<name>.". The first page is what a request touches, another one what only the
+// main loop counts and sets.
 var Cluster = api.MustTemplate("cluster",
 	api.Counter(ClusterUpstreamRqTotal, "upstream_rq_total"),
 	api.Gauge(ClusterUpstreamRqActive, "upstream_rq_active"),

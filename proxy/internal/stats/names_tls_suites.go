@@ -72,3 +72,21 @@ func sslNames() []api.Entry {
 	add(sslCiphers, "ciphers.", cipherNames[:])
 	return out
 }
+
+// SSLVersionName, SSLCurveName and SSLCipherName return BoringSSL's names of TLS code points, "" for one that is not known.
+func SSLVersionName(id uint16) string { return nameOf(versionNames[:], id) }
+
+// SSLCurveName returns the name of a key exchange group.
+func SSLCurveName(id uint16) string { return nameOf(curveNames[:], id) }
+
+// SSLCipherName returns the name of a cipher suite.
+func SSLCipherName(id uint16) string { return nameOf(cipherNames[:], id) }
+
+func nameOf(table []sslName, id uint16) string {
+	for _, n := range table[:len(table)-1] {
+		if n.id == id {
+			return n.name
+		}
+	}
+	return ""
+}

@@ -13,7 +13,7 @@ import (
 // the store has while it is written; stats that are registered later are not in it.
 type Output interface {
 	// Next appends the next piece to dst and reports whether there is more. A piece ends with the first stat at which it
-	// has at least limit bytes.
+	// has at least limit bytes, or earlier where there is work to do without output: it may be empty.
 	Next(dst []byte, limit int) (out []byte, more bool)
 }
 
@@ -58,7 +58,6 @@ type phases struct {
 	texts []text
 	w     *walker
 	hists bool
-	last  *sample
 }
 
 func newPhases(s *Store, q Query) phases {
@@ -73,21 +72,31 @@ func newPhases(s *Store, q Query) phases {
 	return p
 }
 
-// next returns the next stat after the texts; the first histogram is preceded by a nil sample.
-func (p *phases) next() *sample {
+// begin starts a piece.
+func (p *phases) begin(limit int) {
 	if p.w == nil {
 		kinds := map[Types]kindSet{AllTypes: countersAndGauges, CountersOnly: counters, GaugesOnly: gauges}[p.query.Types]
 		p.w = newWalker(p.store, kinds, p.query)
 	}
+	p.w.resume(limit / workShare)
+}
+
+// workShare is how many bytes of output stand for one stat that is looked at, so that the limit of a piece bounds both.
+const workShare = 8
+
+// next returns the next stat after the texts. Without one, more tells whether the piece is to end here or the whole output.
+func (p *phases) next() (sm *sample, more bool) {
 	for {
-		if sm := p.w.next(); sm != nil {
-			return sm
+		if sm = p.w.next(); sm != nil || p.w.paused() {
+			return sm, true
 		}
 		if p.hists || p.query.Types != AllTypes && p.query.Types != HistogramsOnly {
-			return nil
+			return nil, false
 		}
 		p.hists = true
+		limit := p.w.limit
 		p.w = newWalker(p.store, histograms, p.query)
+		p.w.resume(limit)
 	}
 }
 

@@ -20,6 +20,7 @@ type promEntry struct {
 	stat       *api.Stat
 	cell, hist uint32
 	value      uint64 // if stat is nil
+	again      bool   // the whole name is that of the entry before: its value is added to that one's
 }
 
 // family is one metric: a stat of all groups of a bundle, or any mix of stats, sorted.
@@ -47,18 +48,14 @@ func (f *family) at(i int) promEntry {
 type bundle struct {
 	prefix string // what is left of the groups' prefixes
 	stats  []*api.Stat
-	groups []bundled
+	groups []*labelled
+	width  int
 	nested bool // one group's prefix begins with another's: their stats do not come in the order of the groups
 }
 
-type bundled struct {
-	*group
-	labels string
-}
-
 func (b *bundle) entry(i int, st *api.Stat) promEntry {
-	g := &b.groups[i]
-	return promEntry{prefix: g.prefix, labels: g.labels, stat: st, cell: g.cell, hist: g.hist}
+	g := b.groups[i]
+	return promEntry{prefix: g.prefix, labels: g.labels[b.width], stat: st, cell: g.cell, hist: g.hist}
 }
 
 type bundleKey struct {
@@ -67,21 +64,22 @@ type bundleKey struct {
 	width  int
 }
 
-// familyWalker yields the metrics of one kind in order.
+// familyWalker yields the metrics of one kind in order, after step has said that it is ready.
 type familyWalker struct {
 	store   *Store
-	tagger  *Tagger
+	index   *labelIndex
 	kind    api.Kind
 	query   Query
+	done    int // groups of the index that have been added
+	ready   bool
 	classes map[*api.Template]*templateClass
 	byKey   map[bundleKey]*bundle
 	singles map[string][]promEntry
-	tags    []Tag
+	rares   map[api.CodesID][]rareCode
 
 	bundles []*bundle // sorted, those that have not begun
 	names   []string  // of singles, sorted
 	heap    familyHeap
-	rares   map[api.CodesID][]rareCode
 }
 
 // templateClass is what a template has of one kind: plain stats by number of tokens, sorted token by token, and the rest.
@@ -90,21 +88,28 @@ type templateClass struct {
 	special []*api.Stat
 }
 
-func newFamilyWalker(s *Store, tagger *Tagger, kind api.Kind, q Query) *familyWalker {
-	w := &familyWalker{store: s, tagger: tagger, kind: kind, query: q, classes: make(map[*api.Template]*templateClass),
+func newFamilyWalker(s *Store, index *labelIndex, kind api.Kind, q Query) *familyWalker {
+	w := &familyWalker{store: s, index: index, kind: kind, query: q, classes: make(map[*api.Template]*templateClass),
 		byKey: make(map[bundleKey]*bundle), singles: make(map[string][]promEntry)}
-	if kind == textKind {
+	switch kind {
+	case textKind:
+		w.done = len(index.groups)
 		w.addTexts()
-	} else {
-		groups := s.sortedGroups()
-		slices.SortFunc(groups, func(a, b group) int { return compareTokens(a.prefix, b.prefix) })
-		if kind == api.KindCounter {
-			w.rares = s.rareCodes()
-		}
-		for i := range groups {
-			w.addGroup(&groups[i])
-		}
+	case api.KindCounter:
+		w.rares = s.rareCodes()
 	}
+	return w
+}
+
+// step adds a number of groups and reports whether all have been added.
+func (w *familyWalker) step(n int) bool {
+	for end := min(len(w.index.groups), w.done+max(n, 1)); w.done < end; w.done++ {
+		w.addGroup(&w.index.groups[w.done])
+	}
+	if w.done < len(w.index.groups) || w.ready {
+		return w.ready
+	}
+	w.ready = true
 	for _, b := range w.byKey {
 		w.bundles = append(w.bundles, b)
 	}
@@ -113,7 +118,7 @@ func newFamilyWalker(s *Store, tagger *Tagger, kind api.Kind, q Query) *familyWa
 		w.names = append(w.names, name)
 	}
 	slices.SortFunc(w.names, compareTokens[string])
-	return w
+	return true
 }
 
 // next returns the next metric, nil at the end.
@@ -176,20 +181,17 @@ func (b *bundle) appendAll(dst []promEntry, st *api.Stat) []promEntry {
 	return dst
 }
 
-func (w *familyWalker) addGroup(g *group) {
+func (w *familyWalker) addGroup(g *labelled) {
 	class := w.classOf(g.t)
 	for k, stats := range class.plain {
-		if len(stats) == 0 {
-			continue
-		}
-		var left string
-		var ok bool
-		if left, w.tags, ok = w.tagger.extractPrefix(g.prefix, k+1, w.tags[:0]); ok {
-			w.addBundled(g, bundleKey{left, g.t, k}, stats)
-			continue
-		}
-		for _, st := range stats {
-			w.addSpecial(g, st)
+		switch {
+		case len(stats) == 0:
+		case g.plain[k]:
+			w.addBundled(g, bundleKey{g.left[k], g.t, k}, stats)
+		default:
+			for _, st := range stats {
+				w.addSpecial(g, st)
+			}
 		}
 	}
 	for _, st := range class.special {
@@ -205,36 +207,37 @@ func (w *familyWalker) addGroup(g *group) {
 	}
 }
 
-func (w *familyWalker) addBundled(g *group, key bundleKey, stats []*api.Stat) {
+func (w *familyWalker) addBundled(g *labelled, key bundleKey, stats []*api.Stat) {
 	b := w.byKey[key]
 	if b == nil {
-		b = &bundle{prefix: key.prefix, stats: stats}
+		b = &bundle{prefix: key.prefix, stats: stats, width: key.width}
 		w.byKey[key] = b
 	}
 	if n := len(b.groups); n > 0 && strings.HasPrefix(g.prefix, b.groups[n-1].prefix) {
 		b.nested = true
 	}
-	b.groups = append(b.groups, bundled{g, promLabels(w.tags)})
+	b.groups = append(b.groups, g)
 }
 
 // addSpecial adds a stat that is taken by itself, if it is shown now.
-func (w *familyWalker) addSpecial(g *group, st *api.Stat) {
+func (w *familyWalker) addSpecial(g *labelled, st *api.Stat) {
 	if !w.store.shown(g.cell, g.hist, st, w.query.UsedOnly) {
 		return
 	}
-	var left string
-	left, w.tags = w.tagger.Extract(g.prefix+st.Name, w.tags[:0])
-	w.singles[left] = append(w.singles[left],
-		promEntry{prefix: g.prefix, labels: promLabels(w.tags), stat: st, cell: g.cell, hist: g.hist})
+	name := g.prefix + st.Name
+	if (w.query.Filter != nil || w.store.reject != nil) && !w.store.wants([]byte(name), w.query.Filter) {
+		return
+	}
+	left, labels := w.index.of(name)
+	w.singles[left] = append(w.singles[left], promEntry{prefix: g.prefix, labels: labels, stat: st, cell: g.cell, hist: g.hist})
 }
 
 func (w *familyWalker) addValue(name string, value uint64) {
 	if !w.store.wants([]byte(name), w.query.Filter) {
 		return
 	}
-	var left string
-	left, w.tags = w.tagger.Extract(name, w.tags[:0])
-	w.singles[left] = append(w.singles[left], promEntry{prefix: name, labels: promLabels(w.tags), value: value})
+	left, labels := w.index.of(name)
+	w.singles[left] = append(w.singles[left], promEntry{prefix: name, labels: labels, value: value})
 }
 
 func (w *familyWalker) addTexts() {
@@ -245,10 +248,8 @@ func (w *familyWalker) addTexts() {
 		if w.query.UsedOnly && !t.set || !w.store.wants([]byte(t.name), w.query.Filter) {
 			continue
 		}
-		var left string
-		left, w.tags = w.tagger.Extract(t.name, w.tags[:0])
-		w.tags = append(w.tags, Tag{"text_value", t.value})
-		w.singles[left] = append(w.singles[left], promEntry{prefix: t.name, labels: promLabels(w.tags)})
+		left, labels := w.index.of(t.name, Tag{"text_value", t.value})
+		w.singles[left] = append(w.singles[left], promEntry{prefix: t.name, labels: labels})
 	}
 }
 
@@ -263,7 +264,7 @@ func (w *familyWalker) classOf(t *api.Template) *templateClass {
 		if st.Kind != w.kind {
 			continue
 		}
-		if k := w.tagger.plainTokens(st.Name); k > 0 {
+		if k := w.index.extractor.tagger.plainTokens(st.Name); k > 0 {
 			c.plain[k-1] = append(c.plain[k-1], st)
 		} else {
 			c.special = append(c.special, st)

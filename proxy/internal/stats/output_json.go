@@ -16,6 +16,7 @@ func (o *jsonOutput) Next(dst []byte, limit int) ([]byte, bool) {
 		return dst, false
 	}
 	end := stop(dst, limit)
+	o.begin(limit)
 	if !o.begun {
 		o.begun = true
 		dst = append(dst, `{"stats":[`...)
@@ -27,8 +28,10 @@ func (o *jsonOutput) Next(dst []byte, limit int) ([]byte, bool) {
 		dst = append(dst, '}')
 	}
 	for len(dst) < end {
-		sm := o.next()
+		sm, more := o.next()
 		switch {
+		case sm == nil && more:
+			return dst, true
 		case sm == nil:
 			o.ended = true
 			return o.close(dst), false

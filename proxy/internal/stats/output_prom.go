@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 
@@ -20,10 +19,10 @@ var promKinds = [...]api.Kind{api.KindCounter, api.KindGauge, textKind, api.Kind
 // promOutput writes one kind after the other, the metrics of each sorted by the name that is left without tags and the stats of a
 // metric by their whole names. Both orders are token by token, as Envoy compares stat names.
 type promOutput struct {
-	store  *Store
-	query  Query
-	tagger *Tagger
+	store *Store
+	query Query
 
+	labels *labelIndex
 	kind   int // position in promKinds
 	walk   *familyWalker
 	family *family
@@ -38,15 +37,20 @@ func (s *Store) Prometheus(q Query, tagger *Tagger) (Output, error) {
 	if q.Buckets == BucketsDisjoint || q.Buckets == BucketsDetailed {
 		return nil, ErrPrometheusBuckets
 	}
-	return &promOutput{store: s, query: q, tagger: tagger}, nil
+	return &promOutput{store: s, query: q, labels: newLabelIndex(s, tagger)}, nil
 }
 
 func (o *promOutput) Next(dst []byte, limit int) ([]byte, bool) {
-	for end := stop(dst, limit); len(dst) < end; {
+	skipped := limit / workShare
+	for end := stop(dst, limit); len(dst) < end && skipped >= 0; {
 		if o.family != nil && o.entry < o.family.size() {
+			skipped--
 			dst = o.write(dst, o.family.at(o.entry))
 			o.entry++
 			continue
+		}
+		if !o.prepare(limit) {
+			return dst, true
 		}
 		if !o.nextFamily() {
 			return dst, false
@@ -55,25 +59,39 @@ func (o *promOutput) Next(dst []byte, limit int) ([]byte, bool) {
 	return dst, true
 }
 
-// nextFamily moves on to the next metric, through all kinds.
+// prepare does a part of the work that comes before the metrics of a kind and reports whether there is nothing left of it.
+func (o *promOutput) prepare(limit int) bool {
+	groups := limit / prepareShare
+	if !o.labels.step(groups) {
+		return false
+	}
+	if o.walk == nil && o.kind < len(promKinds) {
+		o.walk = newFamilyWalker(o.store, o.labels, promKinds[o.kind], o.query)
+	}
+	return o.walk == nil || o.walk.step(groups)
+}
+
+// prepareShare is how many bytes of output stand for the work on one group, so that the limit of a piece bounds both.
+const prepareShare = 256
+
+// nextFamily moves on to the next metric of the kind, and at its end to the next kind, which has to be prepared first.
 func (o *promOutput) nextFamily() bool {
-	for ; o.kind < len(promKinds); o.kind++ {
-		if o.walk == nil {
-			o.walk = newFamilyWalker(o.store, o.tagger, promKinds[o.kind], o.query)
-		}
+	if o.kind < len(promKinds) {
 		if o.family = o.walk.next(); o.family != nil {
 			o.entry, o.titled = 0, false
 			o.metric = appendMetric(append(o.metric[:0], promPrefix...), o.family.name)
 			return true
 		}
 		o.walk = nil
+		o.kind++
 	}
-	o.family = nil
-	return false
+	return o.kind < len(promKinds)
 }
 
 func (o *promOutput) write(dst []byte, e promEntry) []byte {
 	switch {
+	case e.again:
+		return dst
 	case e.stat == nil: // a text readout or a rare code: it was checked when it was found
 	case !o.store.shown(e.cell, e.hist, e.stat, o.query.UsedOnly):
 		return dst
@@ -92,11 +110,19 @@ func (o *promOutput) write(dst []byte, e promEntry) []byte {
 		return o.histogram(dst, e)
 	}
 	dst = append(append(append(append(dst, o.metric...), '{'), e.labels...), "} "...)
-	v := e.value
-	if e.stat != nil {
-		v, _, _ = o.store.read(e.cell, e.hist, e.stat)
+	v := o.value(e)
+	for k := o.entry + 1; o.family.bundle == nil && k < len(o.family.mix) && o.family.mix[k].again; k++ {
+		v += o.value(o.family.mix[k])
 	}
 	return append(strconv.AppendUint(dst, v, 10), '\n')
+}
+
+func (o *promOutput) value(e promEntry) uint64 {
+	if e.stat == nil {
+		return e.value
+	}
+	v, _, _ := o.store.read(e.cell, e.hist, e.stat)
+	return v
 }
 
 func (o *promOutput) typeName() string {
@@ -163,9 +189,8 @@ func appendMetric[S string | []byte](dst []byte, name S) []byte {
 	return dst
 }
 
-// promLabels writes tags as labels without the braces.
-func promLabels(tags []Tag) string {
-	var out []byte
+// appendLabels writes tags as labels without the braces.
+func appendLabels(out []byte, tags []Tag) []byte {
 	for i, t := range tags {
 		if i > 0 {
 			out = append(out, ',')
@@ -183,7 +208,7 @@ func promLabels(tags []Tag) string {
 		}
 		out = append(out, '"')
 	}
-	return string(out)
+	return out
 }
 
 // compareTokens compares two names token by token: a dot sorts before everything else.
@@ -202,19 +227,17 @@ func compareTokens[S string | []byte](a, b S) int {
 	return len(a) - len(b)
 }
 
-// sortEntries sorts the stats of one metric by their whole names.
+// sortEntries sorts the stats of one metric by their whole names, and marks those that another one of the same name precedes.
 func sortEntries(entries []promEntry) {
-	full := func(e *promEntry) []byte {
-		if e.stat == nil {
-			return []byte(e.prefix)
-		}
-		return append([]byte(e.prefix), e.stat.Name...)
+	slices.SortStableFunc(entries, func(a, b promEntry) int { return compareTokens(a.name(), b.name()) })
+	for i := 1; i < len(entries); i++ {
+		entries[i].again = entries[i].name() == entries[i-1].name()
 	}
-	slices.SortFunc(entries, func(a, b promEntry) int {
-		x, y := full(&a), full(&b)
-		if bytes.Equal(x, y) {
-			return 0
-		}
-		return compareTokens(x, y)
-	})
+}
+
+func (e *promEntry) name() string {
+	if e.stat == nil {
+		return e.prefix
+	}
+	return e.prefix + e.stat.Name
 }

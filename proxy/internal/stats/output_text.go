@@ -12,15 +12,16 @@ func (s *Store) Text(q Query) Output { return &textOutput{newPhases(s, q)} }
 
 func (o *textOutput) Next(dst []byte, limit int) ([]byte, bool) {
 	end := stop(dst, limit)
+	o.begin(limit)
 	for len(dst) < end && len(o.texts) > 0 {
 		t := o.texts[0]
 		o.texts = o.texts[1:]
 		dst = append(append(append(append(dst, t.name...), `: "`...), t.value...), "\"\n"...)
 	}
 	for len(dst) < end {
-		sm := o.next()
+		sm, more := o.next()
 		if sm == nil {
-			return dst, false
+			return dst, more
 		}
 		dst = append(append(dst, sm.name...), ':')
 		if o.hists {

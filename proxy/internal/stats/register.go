@@ -104,7 +104,7 @@ func (s *Store) register(prefix string, t *api.Template) api.GroupBase {
 		i = uint32(len(s.groups))
 		s.groups = append(s.groups, g)
 	}
-	s.index[key] = i
+	s.index[key], s.order = i, nil
 	return api.GroupBase{Cell: cell, Hist: hist}
 }
 

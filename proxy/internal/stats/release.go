@@ -36,7 +36,7 @@ func (s *Store) release(prefix string, t *api.Template) {
 		cell: g.cell, cells: uint32(t.Cells()), hist: g.hist, hists: uint32(t.Histograms())}}
 	s.clearOwn(r.clearRange)
 	s.releases = append(s.releases, r)
-	s.groups[i] = group{}
+	s.groups[i], s.order = group{}, nil
 	s.freeSlots = append(s.freeSlots, i)
 	delete(s.index, key)
 }
@@ -47,7 +47,16 @@ func (s *Store) Released() int { return len(s.releases) }
 // clearOwn forgets what the store itself keeps of a range.
 func (s *Store) clearOwn(c clearRange) {
 	for id := c.cell; id < c.cell+c.cells; id++ {
-		for _, pages := range [][]*page{s.levels, s.zero, s.latched} {
+		if bit := uint32(1) << (id & pageMask); s.setGauges[id>>pageShift]&bit != 0 {
+			s.setGauges[id>>pageShift] &^= bit
+			s.main.touch(id)[id&pageMask] = 0
+		}
+		if id&pageMask == pageMask || id == c.cell+c.cells-1 {
+			if s.setGauges[id>>pageShift] == 0 {
+				delete(s.setGauges, id>>pageShift)
+			}
+		}
+		for _, pages := range [][]*page{s.zero, s.latched} {
 			if i := int(id >> pageShift); i < len(pages) && pages[i] != nil {
 				pages[i][id&pageMask] = 0
 			}

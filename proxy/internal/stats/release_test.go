@@ -68,6 +68,29 @@ func TestReleaseWaitsForGauges(t *testing.T) {
 	}
 }
 
+// TestReleaseOfWhatTheMainLoopHolds: gauges that were set do not keep a group, those that the main loop counts itself do.
+func TestReleaseOfWhatTheMainLoopHolds(t *testing.T) {
+	s := stats.NewStore()
+	sc := s.Root().Scope("cluster.old")
+	g := sc.Group(stats.Cluster)
+	s.SetGauge(g.Gauge(stats.ClusterMembershipTotal), 3)
+	s.Main().GaugeAdd(g.Gauge(stats.ClusterUpstreamRqActive), 1)
+	sc.Release(stats.Cluster)
+	for range 5 {
+		collect(s)
+	}
+	if s.Released() != 1 {
+		t.Fatal("the ids came back while the main loop had a request")
+	}
+	s.Main().GaugeSub(g.Gauge(stats.ClusterUpstreamRqActive), 1)
+	for range 4 {
+		collect(s)
+	}
+	if s.Released() != 0 {
+		t.Fatal("the ids did not come back")
+	}
+}
+
 // TestReleaseSeesLateCounts: what is counted between the clearing and the second look does not leak into the next group.
 func TestReleaseSeesLateCounts(t *testing.T) {
 	s := stats.NewStore()

@@ -98,6 +98,7 @@ func (s *Shard) GaugeSub(id api.GaugeID, n int64) { s.GaugeAdd(id, -n) }
 
 // Record adds a value to a histogram.
 func (s *Shard) Record(id api.HistogramID, v uint64) {
+	s.Settle()
 	if i := uint(id >> histShift); i < uint(len(s.hists)) {
 		if p := s.hists[i]; p != nil {
 			if h := p[id&histMask]; h != nil {
@@ -123,8 +124,8 @@ func (s *Shard) IncCode(id api.CodesID, code int) {
 	s.Settle()
 }
 
-// Settle makes the pages of stats that were counted for the first time. The owner calls it once a pass of its loop; a snapshot
-// does too. Between two calls a first touch waits in a list that is as long as what was counted meanwhile.
+// Settle makes the pages of stats that were counted for the first time. The owner calls it once a pass of its loop; Record,
+// IncCode and a snapshot do too. Until then what was counted in pages that do not exist yet waits in a list.
 func (s *Shard) Settle() {
 	if len(s.later) > 0 {
 		s.settle()

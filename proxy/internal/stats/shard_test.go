@@ -213,6 +213,10 @@ func TestSameNameOnce(t *testing.T) {
 	if got := shown(s, "cluster.x.upstream_rq_total"); got != "cluster.x.upstream_rq_total: 2\n" {
 		t.Errorf("a name that is in a group and by itself: %s", got)
 	}
+	const metric = "\nenvoy_cluster_upstream_rq_total{envoy_cluster_name=\"x\"} "
+	if got := page(t, s, newTagger(t, stats.TagConfig{})); strings.Count(got, metric) != 1 || !strings.Contains(got, metric+"2\n") {
+		t.Errorf("a name that is in a group and by itself, as a metric:\n%s", got)
+	}
 }
 
 // TestSilentShard checks that a shard that was asked and does not answer keeps its last values and holds nobody up.
@@ -368,6 +372,29 @@ func TestMemoryOfUntouchedClusters(t *testing.T) {
 	collect(s)
 	runtime.KeepAlive(w)
 	runtime.KeepAlive(names)
+	runtime.KeepAlive(s)
+}
+
+// TestMemoryOfALoadedCluster bounds what a cluster costs after the main loop has set what it sets, before any traffic.
+func TestMemoryOfALoadedCluster(t *testing.T) {
+	const clusters, limit = 10000, 700
+	s := stats.NewStore()
+	s.NewShard("w")
+	before := heap()
+	for i := range clusters {
+		g := s.Root().Scope("cluster").Scope(fmt.Sprintf("outbound|8080||service-%d.default.svc.cluster.local", i)).Group(stats.Cluster)
+		s.SetGauge(g.Gauge(stats.ClusterMembershipTotal), 3)
+		s.SetGauge(g.Gauge(stats.ClusterMembershipHealthy), 3)
+		s.SetGauge(g.Gauge(stats.ClusterMaxHostWeight), 1)
+		s.Main().Inc(g.Counter(stats.ClusterMembershipChange))
+		s.Main().Inc(g.Counter(stats.ClusterUpdateSuccess))
+	}
+	collect(s)
+	each := (heap() - before) / clusters
+	t.Logf("%d bytes a cluster", each)
+	if each > limit {
+		t.Errorf("a loaded cluster costs %d bytes, want at most %d", each, limit)
+	}
 	runtime.KeepAlive(s)
 }
 

@@ -15,12 +15,13 @@ type Store struct {
 
 	groups    []group
 	freeSlots []uint32 // of groups
+	order     []uint32 // of groups, by prefix; nil when it has to be made again
 	index     map[groupKey]uint32
 	alloc     allocator
 	overflow  uint64 // registrations past a bound
 
-	levels []*page // gauges that the main loop sets: value<<1|1
-	wide   map[api.GaugeID]uint64
+	setGauges map[uint32]uint32 // page to the cells of it that SetGauge has set in the main loop's shard
+	wide      map[api.GaugeID]uint64
 
 	texts     []text
 	freeTexts []api.TextID
@@ -36,6 +37,8 @@ type Store struct {
 	latched []*page                   // what counters had at the last flush
 	flushed map[uint32]*flushedValues // histograms as of the last flush
 }
+
+var _ api.Setter = (*Store)(nil)
 
 // group is a registered template under a prefix: all that an untouched cluster costs.
 type group struct {
@@ -66,6 +69,7 @@ type shardSlot struct {
 func NewStore() *Store {
 	s := &Store{
 		index:     make(map[groupKey]uint32),
+		setGauges: make(map[uint32]uint32),
 		wide:      make(map[api.GaugeID]uint64),
 		textIndex: make(map[string]api.TextID),
 		flushed:   make(map[uint32]*flushedValues),
@@ -120,18 +124,35 @@ func (s *Store) Begin(sh *Shard) *ShardSnapshot {
 	return slot.pending
 }
 
-// Collect takes filled snapshots and one of the main loop's own shard. Shards that have not answered keep their last values.
+// Collect takes filled snapshots, and the main loop's own shard with them. Shards that have not answered keep their last values.
 func (s *Store) Collect(snapshots ...*ShardSnapshot) {
 	for _, sn := range snapshots {
 		if slot := s.slot(sn.shard); slot != nil && slot.pending == sn {
 			slot.current, slot.pending = sn, nil
 		}
 	}
-	if own := s.Begin(s.main); own != nil {
-		s.main.Snapshot(own)
-		s.shards[0].current, s.shards[0].pending = own, nil
-	}
+	s.collectMain()
 	s.advanceReleases()
+}
+
+// collectMain answers for the main loop's own shard, which is read in place.
+func (s *Store) collectMain() {
+	slot := s.shards[0]
+	s.round++
+	next := &ShardSnapshot{shard: s.main, round: s.round, cleared: slot.current.cleared,
+		clears: s.clearsAfter(slot.current.cleared)}
+	s.main.Settle()
+	s.main.clear(next)
+	next.clears = nil
+	slot.current = next
+	s.readMain()
+}
+
+// readMain makes what the main loop has counted visible.
+func (s *Store) readMain() {
+	s.main.Settle()
+	own := s.shards[0].current
+	own.pages, own.hists, own.rare = s.main.pages, s.main.hists, s.main.rare
 }
 
 // Shards returns the open shards, the main loop's first.
@@ -157,25 +178,21 @@ func (s *Store) Silent() []*Shard {
 // Overflow returns how many registrations were refused because MaxCells, MaxHistograms or MaxTexts was reached.
 func (s *Store) Overflow() uint64 { return s.overflow }
 
-// SetGauge gives a gauge the value that the main loop knows. It stands beside what threads add to the same gauge.
+// SetGauge gives a gauge the value that the main loop knows. It takes the place of what the main loop itself has added before, and
+// stands beside what other threads add.
 func (s *Store) SetGauge(id api.GaugeID, v uint64) {
 	if uint32(id) < firstCell || uint32(id) >= MaxCells {
 		return
 	}
-	if v >= 1<<63 {
+	if v >= 1<<62 {
 		s.wide[id] = v
 		v = 0
 	} else if len(s.wide) > 0 {
 		delete(s.wide, id)
 	}
-	i := int(id >> pageShift)
-	if i >= len(s.levels) {
-		s.levels = grow(s.levels, i)
-	}
-	if s.levels[i] == nil {
-		s.levels[i] = new(page)
-	}
-	s.levels[i][id&pageMask] = v<<1 | 1
+	s.main.Settle()
+	s.main.touch(uint32(id))[id&pageMask] = v<<1 | 1
+	s.setGauges[uint32(id)>>pageShift] |= 1 << (id & pageMask)
 }
 
 // SetText gives a text readout its value.
@@ -237,17 +254,12 @@ func (s *Store) gauge(id uint32) (v uint64, used bool) {
 			used = true
 		}
 	}
-	sum = max(sum, 0)
-	raw := pagesCell(s.levels, id)
-	if raw == 0 {
-		return uint64(sum), used
-	}
-	if len(s.wide) > 0 {
+	if used && len(s.wide) > 0 {
 		if w, ok := s.wide[api.GaugeID(id)]; ok {
 			return w, true
 		}
 	}
-	return raw>>1 + uint64(sum), true
+	return uint64(max(sum, 0)), used
 }
 
 // histogram returns all values of a histogram so far, nil if there is none.
@@ -257,6 +269,9 @@ func (s *Store) histogram(id uint32) *Histogram {
 		h := slot.current.histogram(id)
 		switch {
 		case h.Count() == 0:
+		case one == nil && slot.shard == s.main:
+			out = h.clone() // it goes on to change
+			one = out
 		case one == nil:
 			one = h
 		default:

@@ -77,41 +77,50 @@ func NewTagger(cfg TagConfig) (*Tagger, error) {
 // Extract returns a name without its tags and appends the tags to tags, in Envoy's order. Without tags it returns name
 // itself.
 func (t *Tagger) Extract(name string, tags []Tag) (string, []Tag) {
-	var buf [MaxTags]span
-	cuts, tags := t.find(name, tags, &buf)
+	e := extractor{tagger: t}
+	cuts, tags := e.find(name, tags)
 	if len(cuts) == 0 {
 		return name, tags
 	}
-	return cutOut(name, cuts), tags
+	return string(cutOut(nil, name, cuts)), tags
 }
 
-// find appends the tags of a name to tags and returns the ranges that they are cut out of, in cuts.
-func (t *Tagger) find(name string, tags []Tag, cuts *[MaxTags]span) ([]span, []Tag) {
-	tags = append(tags, t.fixed...)
-	var n tokens
-	if !n.split(name) {
+// extractor is the memory that an extraction needs, for those who make many.
+type extractor struct {
+	tagger *Tagger
+	n      tokens
+	cuts   [MaxTags]span
+	count  int
+}
+
+// find appends the tags of a name to tags and returns the ranges that they are cut out of, valid until the next call.
+func (e *extractor) find(name string, tags []Tag) ([]span, []Tag) {
+	tags = append(tags, e.tagger.fixed...)
+	e.count = 0
+	if !e.n.split(name) {
 		return nil, tags
 	}
-	count := 0
-	apply := func(rules []tagRule) {
-		for i := range rules {
-			if count == MaxTags {
-				return
-			}
-			cut, value, ok := rules[i].find(&n)
-			if !ok {
-				continue
-			}
-			tags = append(tags, Tag{Name: rules[i].tag, Value: name[value.from:value.to]})
-			cuts[count] = cut
-			count++
+	tags = e.apply(e.tagger.noPrefix, tags)
+	if e.n.count > 1 {
+		tags = e.apply(e.tagger.byPrefix[e.n.at(0)], tags)
+	}
+	return e.cuts[:e.count], tags
+}
+
+func (e *extractor) apply(rules []tagRule, tags []Tag) []Tag {
+	for i := range rules {
+		if e.count == MaxTags {
+			break
 		}
+		cut, value, ok := rules[i].find(&e.n)
+		if !ok {
+			continue
+		}
+		tags = append(tags, Tag{Name: rules[i].tag, Value: e.n.name[value.from:value.to]})
+		e.cuts[e.count] = cut
+		e.count++
 	}
-	apply(t.noPrefix)
-	if n.count > 1 {
-		apply(t.byPrefix[n.at(0)])
-	}
-	return cuts[:count], tags
+	return tags
 }
 
 func (t *Tagger) add(prefix string, r tagRule) {
@@ -179,17 +188,19 @@ func regexPrefix(re string) string {
 	return rest[:n]
 }
 
-// cutOut removes ranges, which may overlap and come in any order, from a name.
-func cutOut(name string, cuts []span) string {
-	slices.SortFunc(cuts, func(a, b span) int { return a.from - b.from })
-	out, at := make([]byte, 0, len(name)), 0
+// cutOut appends what is left of a name without ranges, which may overlap and come in any order.
+func cutOut(dst []byte, name string, cuts []span) []byte {
+	if len(cuts) > 1 {
+		slices.SortFunc(cuts, func(a, b span) int { return a.from - b.from })
+	}
+	at := 0
 	for _, c := range cuts {
 		if c.from > at {
-			out = append(out, name[at:c.from]...)
+			dst = append(dst, name[at:c.from]...)
 		}
 		at = max(at, c.to)
 	}
-	return string(append(out, name[at:]...))
+	return append(dst, name[at:]...)
 }
 
 // maxTokens bounds the tokens of a name that are looked at. A name with more has no tags.

@@ -40,21 +40,17 @@ func (t *Tagger) plainTokens(name string) int {
 	return n.count
 }
 
-// extractPrefix is Extract for all plain names with so many tokens under a prefix: it returns what is left of the prefix. It is not
-// ok if a tag would be taken out of the names themselves.
-func (t *Tagger) extractPrefix(prefix string, width int, tags []Tag) (left string, out []Tag, ok bool) {
+// findPlain is find for all plain names with so many tokens under a prefix. It is not ok if a tag would be taken out of the names
+// themselves.
+func (e *extractor) findPlain(prefix string, width int, tags []Tag) (cuts []span, out []Tag, ok bool) {
 	if !strings.HasSuffix(prefix, ".") {
-		return "", tags, false // the names' own first token would decide
+		return nil, tags, false // the names' own first token would decide
 	}
-	var buf [MaxTags]span
-	cuts, tags := t.find(prefix+stands[width-1], tags, &buf)
+	cuts, tags = e.find(prefix+stands[width-1], tags)
 	for _, c := range cuts {
 		if c.to > len(prefix) {
-			return "", tags, false
+			return nil, tags, false
 		}
 	}
-	if len(cuts) == 0 {
-		return prefix, tags, true
-	}
-	return cutOut(prefix, cuts), tags, true
+	return cuts, tags, true
 }

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"container/heap"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -76,6 +77,8 @@ type walker struct {
 	rares  map[api.CodesID][]rareCode
 	out    sample
 	name   []byte
+	work   int // stats looked at since the last resume
+	limit  int // of work; next pauses beyond it
 }
 
 // cursor is one group that is being walked.
@@ -85,7 +88,8 @@ type cursor struct {
 	rare   []rareStat
 	cell   uint32
 	hist   uint32
-	pos    int // in t.Sorted() or in rare
+	pages  uint64 // which pages of the group exist
+	pos    int    // in t.Sorted() or in rare
 	suffix string
 }
 
@@ -100,18 +104,20 @@ type rareStat struct {
 }
 
 func newWalker(s *Store, kinds kindSet, q Query) *walker {
-	w := &walker{store: s, kinds: kinds, query: q, groups: s.sortedGroups()}
+	w := &walker{store: s, kinds: kinds, query: q, groups: s.sortedGroups(), limit: math.MaxInt}
 	if kinds.has(api.KindCounter) {
 		w.rares = s.rareCodes()
 	}
 	return w
 }
 
-// next returns the next stat, nil at the end.
+// resume lets next look at about so many stats before it pauses.
+func (w *walker) resume(limit int) { w.work, w.limit = 0, limit }
+
+// next returns the next stat, nil at the end or after a pause, which paused tells apart.
 func (w *walker) next() *sample {
 	for {
-		w.admit()
-		if len(w.heap) == 0 {
+		if w.admit(false); w.paused() || len(w.heap) == 0 {
 			return nil
 		}
 		c := w.heap[0]
@@ -119,7 +125,7 @@ func (w *walker) next() *sample {
 		w.out = sample{name: w.name}
 		w.take(c)
 		// Two groups may hold the same name (a scope's single stat and a template's): it is shown once.
-		for w.admit(); len(w.heap) > 0 && w.heap[0].is(w.name); w.admit() {
+		for w.admit(true); len(w.heap) > 0 && w.heap[0].is(w.name); w.admit(true) {
 			w.take(w.heap[0])
 		}
 		if w.store.wants(w.name, w.query.Filter) {
@@ -128,12 +134,15 @@ func (w *walker) next() *sample {
 	}
 }
 
-// admit starts all groups that can come before what is at the top of the heap.
-func (w *walker) admit() {
-	for len(w.groups) > 0 && (len(w.heap) == 0 || w.heap[0].notBefore(w.groups[0].prefix)) {
+func (w *walker) paused() bool { return w.work > w.limit }
+
+// admit starts all groups that can come before what is at the top of the heap, or, unless all of them are needed, as many as the
+// limit of work lets it.
+func (w *walker) admit(needed bool) {
+	for len(w.groups) > 0 && (len(w.heap) == 0 || w.heap[0].notBefore(w.groups[0].prefix)) && (needed || !w.paused()) {
 		g := &w.groups[0]
 		w.groups = w.groups[1:]
-		c := &cursor{prefix: g.prefix, t: g.t, cell: g.cell, hist: g.hist, pos: -1}
+		c := &cursor{prefix: g.prefix, t: g.t, cell: g.cell, hist: g.hist, pages: w.store.pagesOf(g), pos: -1}
 		if w.advance(c) {
 			heap.Push(&w.heap, c)
 		}
@@ -175,15 +184,42 @@ func (w *walker) advance(c *cursor) bool {
 		}
 		return c.pos < len(c.rare)
 	}
-	order, all := c.t.Sorted(), c.t.Stats()
+	order, all, from := c.t.Sorted(), c.t.Stats(), c.pos
+	defer func() { w.work += c.pos - from + 1 }()
 	for ; c.pos < len(order); c.pos++ {
 		st := &all[order[c.pos]]
-		if w.kinds.has(st.Kind) && w.store.shown(c.cell, c.hist, st, w.query.UsedOnly) {
+		if !w.kinds.has(st.Kind) || (st.Lazy || w.query.UsedOnly) && st.Kind != api.KindHistogram && !c.exists(st) {
+			continue
+		}
+		if w.store.shown(c.cell, c.hist, st, w.query.UsedOnly) {
 			c.suffix = st.Name
 			return true
 		}
 	}
 	return false
+}
+
+// exists tells whether the page of a counter or gauge exists in some shard; if not, it was never used.
+func (c *cursor) exists(st *api.Stat) bool {
+	return c.pages>>((c.cell+uint32(st.At))>>pageShift-c.cell>>pageShift)&1 == 1
+}
+
+// pagesOf returns which pages of a group exist anywhere, the first in the lowest bit. A template has at most
+// MaxTemplateCells cells and begins on a page or stays inside one, so that they fit.
+func (s *Store) pagesOf(g *group) (set uint64) {
+	first := g.cell >> pageShift
+	n := (g.cell+uint32(g.t.Cells()))>>pageShift - first + 1
+	for i := range n {
+		at := int(first + i)
+		exists := false
+		for _, slot := range s.shards {
+			exists = exists || at < len(slot.current.pages) && slot.current.pages[at] != nil
+		}
+		if exists {
+			set |= 1 << i
+		}
+	}
+	return set
 }
 
 // shown tells whether a stat of a group is part of the output.
@@ -234,13 +270,20 @@ func (s *Store) wants(name []byte, filter *regexp.Regexp) bool {
 
 // sortedGroups returns a copy of all registered groups in the order of their prefixes.
 func (s *Store) sortedGroups() []group {
-	out := make([]group, 0, len(s.index))
-	for i := range s.groups {
-		if s.groups[i].refs > 0 {
-			out = append(out, s.groups[i])
+	s.readMain()
+	if s.order == nil {
+		s.order = make([]uint32, 0, len(s.index))
+		for i := range s.groups {
+			if s.groups[i].refs > 0 {
+				s.order = append(s.order, uint32(i))
+			}
 		}
+		slices.SortFunc(s.order, func(a, b uint32) int { return strings.Compare(s.groups[a].prefix, s.groups[b].prefix) })
 	}
-	slices.SortFunc(out, func(a, b group) int { return strings.Compare(a.prefix, b.prefix) })
+	out := make([]group, len(s.order))
+	for i, g := range s.order {
+		out[i] = s.groups[g]
+	}
 	return out
 }
 

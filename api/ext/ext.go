@@ -1,0 +1,107 @@
+// Package ext is how an extension is made known: one value per extension, listed explicitly, without registration at init time.
+// A built-in extension and a strange one get the same FactoryContext, and no private door.
+package ext
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dragoman-proxy/dragoman/api/clock"
+	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/stats"
+)
+
+// Status says how far an extension is.
+type Status uint8
+
+// The states of extensions, as Envoy's extension index has them.
+const (
+	Stable Status = iota
+	Alpha
+	WorkInProgress
+)
+
+// Posture says which side of an extension may be trusted.
+type Posture uint8
+
+// The security postures, as Envoy's extension index has them.
+const (
+	RobustToUntrustedDownstream Posture = iota
+	RobustToUntrustedDownstreamAndUpstream
+	RequiresTrustedDownstreamAndUpstream
+	UnknownPosture
+)
+
+// FactoryContext is what an extension gets while its configuration is built, on the main loop. It stays valid for Post, Workers
+// and Clock afterwards.
+type FactoryContext interface {
+	// Scope is the stats scope of where the extension is configured ("http.<prefix>." for HTTP filters), RootScope the root.
+	Scope() stats.Scope
+	RootScope() stats.Scope
+	Clock() clock.Clock
+	// Post runs f on the main loop, EachWorker on every worker. Safe from any goroutine.
+	Post(f func())
+	EachWorker(f func(d network.Dispatcher))
+	// HasCluster tells whether a cluster of that name exists now.
+	HasCluster(name string) bool
+	// Format compiles a substitution format string, for values that are made per stream.
+	Format(text string) (Formatter, error)
+}
+
+// Formatter makes a text from what is known of a stream.
+type Formatter interface {
+	// Append appends the text for the stream behind cb to dst.
+	Append(dst []byte, cb filter.Callbacks) []byte
+}
+
+// Info is what all kinds of extensions have.
+type Info struct {
+	// Name is the extension's canonical name, such as "envoy.filters.http.fault".
+	Name string
+	// TypeURLs are the configuration messages by which it is found, without the host part:
+	// "envoy.extensions.filters.http.fault.v3.HTTPFault".
+	TypeURLs []string
+	Status   Status
+	Posture  Posture
+}
+
+// HTTPFilter is an HTTP filter extension.
+type HTTPFilter struct {
+	Info
+	// New builds a factory from the configuration, a message of one of the TypeURLs. An error refuses the configuration.
+	New func(cfg proto.Message, ctx FactoryContext) (filter.Factory, error)
+	// NewRoute parses per-route configuration; what it returns comes back from Callbacks.RouteConfig. nil: the filter has none.
+	NewRoute func(cfg proto.Message, ctx FactoryContext) (any, error)
+	// RouteTypeURLs are the messages of per-route configuration if they differ from TypeURLs.
+	RouteTypeURLs []string
+	// Terminal filters end a chain.
+	Terminal bool
+}
+
+// NetworkFilter is a network filter extension.
+type NetworkFilter struct {
+	Info
+	// New returns a constructor for one connection's filter.
+	New      func(cfg proto.Message, ctx FactoryContext) (func(d network.Dispatcher) network.ReadFilter, error)
+	Terminal bool
+}
+
+// ListenerFilter is a listener filter extension.
+type ListenerFilter struct {
+	Info
+	New func(cfg proto.Message, ctx FactoryContext) (func(d network.Dispatcher) network.ListenerFilter, error)
+}
+
+// Set is a list of extensions. The zero value is empty.
+type Set struct {
+	HTTPFilters     []HTTPFilter
+	NetworkFilters  []NetworkFilter
+	ListenerFilters []ListenerFilter
+}
+
+// Add appends other's extensions. Duplicates are found when a proxy is built: they are an error that names both.
+func (s *Set) Add(other Set) {
+	s.HTTPFilters = append(s.HTTPFilters, other.HTTPFilters...)
+	s.NetworkFilters = append(s.NetworkFilters, other.NetworkFilters...)
+	s.ListenerFilters = append(s.ListenerFilters, other.ListenerFilters...)
+}

@@ -1,0 +1,345 @@
+package hcm
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// Conn is one downstream HTTP connection. It is what its conn.Conn serves, and what its codec reports new requests to.
+// owner: the connection's worker.
+type Conn struct {
+	cfg   *Config
+	c     *conn.Conn
+	w     *event.Worker
+	codec codec.ServerConn
+	l     *local
+
+	first, last *Stream // streams in progress
+	active      int
+	requests    int
+	remoteText  string // the peer's IP as text, made on first use
+
+	idle     event.Timer // no stream for IdleTimeout
+	duration *event.Timer
+
+	isH2       bool
+	draining   bool // no further requests: close when the last stream is done
+	broken     bool // the codec has failed
+	goAwayRead bool
+	closing    bool
+	pausedRead bool
+}
+
+// NewConn returns the handler of an accepted connection. Call Start of the conn.Conn with it.
+func NewConn(cfg *Config, c *conn.Conn) *Conn {
+	h := &Conn{cfg: cfg, c: c, w: c.Worker()}
+	h.l = locals.Get(h.w)
+	h.idle.Fn = h.onIdle
+	c.SetLimit(cfg.BufferLimit)
+	if cfg.H1.MaxHeadBytes > 0 {
+		c.SetMaxUnread(cfg.H1.MaxHeadBytes + event.ReadBufferSize)
+	}
+	s := h.w.Stats
+	s.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxTotal))
+	s.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamCxActive), 1)
+	return h
+}
+
+// OnConnected starts the clocks, and the codec where it is known.
+func (h *Conn) OnConnected() {
+	cfg := h.cfg
+	if h.c.Transport() != nil {
+		h.w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxSslTotal))
+		h.w.Stats.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamCxSslActive), 1)
+	}
+	h.armIdle()
+	if cfg.MaxConnectionDuration > 0 {
+		h.duration = &event.Timer{Fn: h.onMaxDuration}
+		h.w.Arm(h.duration, cfg.MaxConnectionDuration)
+	}
+	switch {
+	case cfg.Codec == HTTP2:
+		h.start(true)
+	case cfg.Codec == HTTP1:
+		h.start(false)
+	case h.c.Info.Protocol == "h2":
+		h.start(true)
+	case h.c.Info.Protocol != "":
+		h.start(false)
+	}
+}
+
+func (h *Conn) start(isH2 bool) {
+	st := h.w.Stats
+	h.isH2 = isH2
+	if isH2 {
+		st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp2Total))
+		st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp2Active), 1)
+		h.codec = h2.NewServer(h, h.c, &h.l.h2, &h.cfg.H2)
+		return
+	}
+	st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp1Total))
+	st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp1Active), 1)
+	h.codec = h1.NewServer(h, h.c, &h.cfg.H1, &h.l.h1)
+}
+
+var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+
+// OnData gives bytes to the codec, which it finds by the first of them if nothing else has told it.
+func (h *Conn) OnData(b []byte) int {
+	if h.codec == nil {
+		k := min(len(b), len(preface))
+		if bytes.Equal(b[:k], preface[:k]) && k < len(preface) {
+			return 0 // it may become either
+		}
+		h.start(k == len(preface) && bytes.Equal(b[:k], preface))
+	}
+	if h.broken {
+		return len(b)
+	}
+	n, err := h.codec.Dispatch(b)
+	h.w.Stats.Add(h.cfg.Stats.Counter(stats.HCMDownstreamCxRxBytesTotal), uint64(n))
+	if err != nil {
+		h.onCodecError(err)
+		return len(b)
+	}
+	return n
+}
+
+// onCodecError: the connection can carry no further request. What the codec wrote (GOAWAY), or an error response that a stream
+// sent, still goes out.
+func (h *Conn) onCodecError(err error) {
+	h.broken = true
+	e, ok := err.(*codec.Err)
+	if !ok {
+		e = &codec.Err{Text: err.Error(), Reason: http.ResetProtocolError}
+	}
+	st := h.w.Stats
+	st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxProtocolError))
+	h.countCodec(e)
+	if h.closing {
+		return
+	}
+	h.closing = true
+	h.resetAll(http.ResetProtocolError, e)
+	h.c.CloseDelayed("", h.cfg.DelayedCloseTimeout)
+}
+
+// resetAll ends all streams because the connection dies. cause is nil when it was the peer's doing.
+func (h *Conn) resetAll(reason http.ResetReason, cause *codec.Err) {
+	for s := h.first; s != nil; {
+		next := s.next
+		s.onConnectionEnd(reason, cause)
+		s = next
+	}
+}
+
+// OnEOF: the client sends no more. HTTP knows no half-closed clients: the connection closes right after.
+func (h *Conn) OnEOF() {
+	if h.codec != nil && !h.broken {
+		if err := h.codec.EOF(); err != nil && h.active > 0 {
+			h.broken = true
+		}
+	}
+}
+
+// OnHighWatermark and OnLowWatermark pass on that the client does not keep up.
+func (h *Conn) OnHighWatermark() {
+	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamFlowControlPausedReadingTotal))
+	if h.codec != nil {
+		h.codec.OnHighWatermark()
+	}
+}
+
+// OnLowWatermark is the opposite.
+func (h *Conn) OnLowWatermark() {
+	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamFlowControlResumedReadingTotal))
+	if h.codec != nil {
+		h.codec.OnLowWatermark()
+	}
+}
+
+// OnClose ends what is left.
+func (h *Conn) OnClose(why conn.Closed) {
+	st, base := h.w.Stats, &h.cfg.Stats
+	h.closing = true
+	if h.active > 0 {
+		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyActiveRq))
+		if why.Remote {
+			st.Inc(base.Counter(stats.HCMDownstreamCxDestroyRemoteActiveRq))
+		} else {
+			st.Inc(base.Counter(stats.HCMDownstreamCxDestroyLocalActiveRq))
+		}
+	}
+	h.resetAll(http.ResetConnectionTermination, nil)
+	if h.codec != nil {
+		h.codec.Destroy()
+		if h.isH2 {
+			st.GaugeSub(base.Gauge(stats.HCMDownstreamCxHttp2Active), 1)
+		} else {
+			st.GaugeSub(base.Gauge(stats.HCMDownstreamCxHttp1Active), 1)
+		}
+	}
+	if h.c.Transport() != nil && h.c.Connected() {
+		st.GaugeSub(base.Gauge(stats.HCMDownstreamCxSslActive), 1)
+	}
+	st.Inc(base.Counter(stats.HCMDownstreamCxDestroy))
+	if why.Remote {
+		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyRemote))
+	} else {
+		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyLocal))
+	}
+	st.GaugeSub(base.Gauge(stats.HCMDownstreamCxActive), 1)
+	st.Record(base.Histogram(stats.HCMDownstreamCxLengthMs), uint64(h.w.Now()-h.c.Info.Start)/1e6)
+	h.w.Remove(&h.idle)
+	if h.duration != nil {
+		h.w.Remove(h.duration)
+	}
+}
+
+// NewStream is the codec's call for a request that begins.
+func (h *Conn) NewStream(enc codec.ServerStream) (codec.RequestDecoder, *http.HeaderMap) {
+	s := h.l.get()
+	s.begin(h, enc)
+	if h.last == nil {
+		h.first = s
+	} else {
+		h.last.next, s.prev = s, h.last
+	}
+	h.last = s
+	h.active++
+	h.requests++
+	h.w.Disarm(&h.idle)
+	if m := h.cfg.MaxRequests; m > 0 && h.requests >= m && !h.draining {
+		h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxMaxRequestsReached))
+		h.drain()
+	}
+	return s, &s.req
+}
+
+// OnGoAway: the client opens no more streams.
+func (h *Conn) OnGoAway() { h.goAwayRead = true }
+
+// remove takes a finished stream out of the list, and closes the connection if it was the last of a draining one.
+func (h *Conn) remove(s *Stream) {
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		h.first = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	} else {
+		h.last = s.prev
+	}
+	s.next, s.prev = nil, nil
+	h.active--
+	if h.active > 0 || h.closing {
+		return
+	}
+	if h.draining {
+		h.close("")
+		return
+	}
+	h.armIdle()
+	if h.c.Unread() > 0 {
+		h.c.Redeliver()
+	}
+}
+
+func (h *Conn) close(reason string) {
+	if h.closing {
+		return
+	}
+	h.closing = true
+	h.c.CloseDelayed(reason, h.cfg.DelayedCloseTimeout)
+}
+
+// drain lets no further requests come: HTTP/2 says so by GOAWAY, HTTP/1 by "connection: close" on its next response.
+func (h *Conn) drain() {
+	if h.draining {
+		return
+	}
+	h.draining = true
+	if h.isH2 && h.codec != nil {
+		h.codec.GoAway(false)
+	}
+}
+
+func (h *Conn) armIdle() {
+	if h.cfg.IdleTimeout > 0 {
+		h.w.Arm(&h.idle, h.cfg.IdleTimeout)
+	}
+}
+
+func (h *Conn) onIdle() {
+	if h.active > 0 || h.closing {
+		return
+	}
+	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxIdleTimeout))
+	if h.isH2 {
+		h.drain()
+	}
+	h.close("on_idle_timeout")
+}
+
+func (h *Conn) onMaxDuration() {
+	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxMaxDurationReached))
+	if h.active == 0 {
+		h.drain()
+		h.close("max_connection_duration")
+		return
+	}
+	h.drain()
+}
+
+// countCodec counts an error of the HTTP/1 codec; HTTP/2 counts its own.
+func (h *Conn) countCodec(e *codec.Err) {
+	if e.Stat == "" || h.isH2 {
+		return
+	}
+	for i, st := range stats.HTTP1.Stats() {
+		if st.Name == e.Stat {
+			h.w.Stats.Inc(h.cfg.H1Stats.Counter(astats.CounterIndex(i)))
+			return
+		}
+	}
+}
+
+// remote returns the peer's IP as text.
+func (h *Conn) remote() string {
+	if h.remoteText == "" {
+		h.remoteText = string(h.c.Info.Remote.AppendIP(nil))
+	}
+	return h.remoteText
+}
+
+// netConn is the network.Connection that filters get.
+type netConn Conn
+
+// Write is for network filters; an HTTP connection writes through its codec only.
+func (n *netConn) Write(data *buffer.Buffer, end bool) { data.Reset() }
+
+func (n *netConn) Info() *network.ConnInfo { return &n.c.Info }
+
+func (n *netConn) Close(t network.CloseType, reason string) {
+	n.closing = true
+	n.c.Close(t, reason)
+}
+func (n *netConn) ReadDisable(disable bool) { n.c.ReadDisable(disable) }
+func (n *netConn) SetBufferLimit(bytes int) { n.c.SetLimit(bytes) }
+func (n *netConn) AboveHighWatermark() bool { return n.c.Above() }
+func portOf(a network.Address) string       { return strconv.Itoa(int(a.IP.Port())) }
+
+// Next: proxy/internal/codec/h2/session.go

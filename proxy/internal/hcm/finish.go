@@ -1,0 +1,87 @@
+package hcm
+
+import (
+	"github.com/dragoman-proxy/dragoman/api/accesslog"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// maybeFinish ends the stream once both sides are complete. A response that is complete before its request ends the stream too:
+// nobody wants the rest of the body (RFC 9110, section 7.5; RFC 9113, section 8.1).
+func (s *Stream) maybeFinish() {
+	if s.dead || !s.responseDone {
+		return
+	}
+	if s.requestDone {
+		s.finish()
+		return
+	}
+	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqResponseBeforeRqComplete))
+	h := s.h
+	if h.isH2 {
+		// The rest of the request is not wanted: RST_STREAM with NO_ERROR after the complete response.
+		s.enc.Reset(http.ResetNone)
+		s.finish()
+		return
+	}
+	s.finish()
+	h.draining = true
+	h.close("")
+}
+
+// Reset ends the stream at once, telling the client by a reset (HTTP/1: by the end of the connection).
+func (s *Stream) Reset(reason http.ResetReason) {
+	if s.dead {
+		return
+	}
+	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqTxReset))
+	h := s.h
+	s.enc.Reset(reason)
+	s.finish()
+	if !h.isH2 {
+		h.draining = true
+		h.close("")
+	}
+}
+
+// finish is the end of a request: filters are told, the numbers counted, the log written, everything given back.
+func (s *Stream) finish() {
+	if s.dead {
+		return
+	}
+	s.dead = true
+	h := s.h
+	w := h.w
+	st, cfg := w.Stats, h.cfg
+	w.Disarm(&s.idle)
+	w.Disarm(&s.request)
+	w.Disarm(&s.maxDuration)
+	s.inf.End = w.Now()
+	wire := s.enc.WireBytes()
+	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
+	s.inf.HeaderReceived, s.inf.HeaderSent = wire.HeaderReceived, wire.HeaderSent
+	st.Add(cfg.Stats.Counter(stats.HCMDownstreamCxTxBytesTotal), wire.Sent)
+	if s.filters {
+		s.fm.Complete()
+	}
+	if !s.inf.HealthCheck {
+		if code := s.inf.Code; code >= 100 && code < 600 {
+			class := astats.CounterIndex(code/100 - 1)
+			st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRq1xx + class))
+			st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRq1xx + class))
+			st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqCompleted))
+			st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRqCompleted))
+		}
+		st.Record(cfg.Stats.Histogram(stats.HCMDownstreamRqTime), uint64(s.inf.End-s.inf.Start)/1e6)
+	}
+	st.GaugeSub(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
+	if len(cfg.Logs) > 0 {
+		cfg.Logs.Log(w, &s.inf, accesslog.DownstreamEnd)
+	}
+	if s.filters {
+		s.fm.Destroy()
+	}
+	h.remove(s)
+	h.l.bury(s)
+}

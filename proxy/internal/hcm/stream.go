@@ -1,0 +1,407 @@
+package hcm
+
+import (
+	"net/netip"
+
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	aroute "github.com/dragoman-proxy/dragoman/api/route"
+	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// Stream is one request of a downstream connection: it takes the codec's events, applies the header rules, and owns the filter
+// manager's stream. Streams are reused; one that is done is put back at the end of the pass, when nothing of it is on the stack.
+// owner: the connection's worker.
+type Stream struct {
+	h          *Conn
+	enc        codec.ServerStream
+	next, prev *Stream
+
+	fm    fm.Stream
+	inf   stream.Info
+	arena http.Arena
+	req   http.HeaderMap
+	reply http.HeaderMap // of local replies
+
+	table *route.Table
+	route *route.Entry
+	// clearHeaders is what was replied locally; random is one number for all decisions of this request.
+	random uint64
+
+	idleTimeout int64 // ns, of this stream
+	idle        event.Timer
+	request     event.Timer // request_timeout, request_headers_timeout
+	maxDuration event.Timer
+
+	routed       bool
+	decoding     bool
+	requestDone  bool // the whole request has arrived
+	responseDone bool // the whole response was encoded
+	sentHeaders  bool
+	isHead       bool
+	upgrade      bool
+	grpc         bool
+	internal     bool
+	closeAfter   bool
+	dead         bool
+	filters      bool
+	waiting100   bool
+	localReply   bool
+}
+
+// local is what hcm keeps per worker.
+type local struct {
+	w    *event.Worker
+	free []*Stream
+	dead []*Stream
+	h1   h1.Pool
+	h2   h2.Pool
+	date dateCache
+	live int
+
+	localAddr netip.Addr
+	localStr  string
+}
+
+// maxFreeStreams bounds the streams that a worker keeps for reuse.
+const maxFreeStreams = 1024
+
+var locals = event.NewLocal(func(w *event.Worker) *local {
+	l := &local{w: w}
+	l.h2.Stats = w.Stats
+	return l
+})
+
+// LiveStreams returns how many streams exist on w. Tests check that it returns to zero.
+func LiveStreams(w *event.Worker) int { return locals.Get(w).live }
+
+func (l *local) get() *Stream {
+	l.live++
+	if k := len(l.free); k > 0 {
+		s := l.free[k-1]
+		l.free = l.free[:k-1]
+		return s
+	}
+	s := &Stream{}
+	s.idle.Fn = s.onIdle
+	s.request.Fn = s.onRequestTimeout
+	s.maxDuration.Fn = s.onMaxDuration
+	return s
+}
+
+// bury takes s out of use at the end of the pass.
+func (l *local) bury(s *Stream) {
+	if len(l.dead) == 0 {
+		l.w.QueueFlush(l)
+	}
+	l.dead = append(l.dead, s)
+}
+
+// Flush is the worker's call at the end of the pass: what died in it may be used again.
+func (l *local) Flush() {
+	for i, s := range l.dead {
+		l.dead[i] = nil
+		s.release()
+		l.live--
+		if len(l.free) < maxFreeStreams {
+			l.free = append(l.free, s)
+		} else {
+			l.w.Remove(&s.idle)
+			l.w.Remove(&s.request)
+			l.w.Remove(&s.maxDuration)
+		}
+	}
+	l.dead = l.dead[:0]
+}
+
+func (s *Stream) release() {
+	s.req.Release()
+	s.reply.Release()
+	s.arena.Release()
+	s.h, s.enc, s.table, s.route = nil, nil, nil, nil
+}
+
+func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
+	w := h.w
+	s.h, s.enc = h, enc
+	s.arena.Init(&w.Arenas)
+	s.req.Init(&s.arena)
+	s.reply.Init(&s.arena)
+	s.inf.Reset()
+	s.inf.Start, s.inf.StartWall = w.Now(), w.Wall()
+	s.inf.Conn = &h.c.Info
+	s.routed, s.decoding, s.requestDone, s.responseDone, s.sentHeaders = false, false, false, false, false
+	s.isHead, s.upgrade, s.grpc, s.internal, s.closeAfter, s.dead, s.filters = false, false, false, false, false, false, false
+	s.waiting100, s.localReply = false, false
+	s.random = 0
+	cfg := h.cfg
+	s.idleTimeout = int64(cfg.StreamIdleTimeout)
+	s.touch()
+	switch {
+	case cfg.RequestHeadersTimeout > 0:
+		w.Arm(&s.request, cfg.RequestHeadersTimeout)
+	case cfg.RequestTimeout > 0:
+		w.Arm(&s.request, cfg.RequestTimeout)
+	}
+	if cfg.MaxStreamDuration > 0 {
+		w.Arm(&s.maxDuration, cfg.MaxStreamDuration)
+	}
+	w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqTotal))
+	w.Stats.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
+	if h.isH2 {
+		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqHttp2Total))
+	} else {
+		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqHttp1Total))
+	}
+}
+
+// touch puts the idle timeout off: something moved.
+func (s *Stream) touch() {
+	if s.idleTimeout > 0 {
+		s.h.w.Arm(&s.idle, durationOf(s.idleTimeout))
+	}
+}
+
+// DecodeHeaders is the codec's call: the request's head is here.
+func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
+	cfg := s.h.cfg
+	s.decoding = true
+	s.inf.Protocol = s.h.codec.Protocol()
+	if !s.h.isH2 && s.inf.Protocol == http.HTTP11 && s.enc.ID() == 0 {
+		s.inf.Protocol = http.HTTP11
+	}
+	s.inf.RequestHeaders = head
+	if cfg.RequestHeadersTimeout > 0 {
+		s.h.w.Disarm(&s.request)
+		if cfg.RequestTimeout > 0 && !end {
+			s.h.w.Arm(&s.request, cfg.RequestTimeout)
+		}
+	}
+	if end {
+		s.endRequest()
+	}
+	s.touch()
+	s.random = s.h.w.Rand.Uint64()
+	s.isHead = head.Get(http.Method) == "HEAD"
+	s.grpc = isGRPC(head.Get(http.ContentType))
+	if !s.acceptable(head) {
+		return
+	}
+	s.mutate(head)
+	s.table = cfg.Routes.Load()
+	s.lookup()
+	if !s.checkRoute(head) {
+		return
+	}
+	s.filters = true
+	s.fm.Init(s, cfg.Chain, s.bufferLimit())
+	if !s.upgrade && head.Has(http.Expect) && !cfg.Proxy100Continue && http.EqualFold(head.Get(http.Expect), "100-continue") {
+		head.Remove(http.Expect)
+		if !end {
+			s.send100()
+		}
+	}
+	s.fm.DecodeHeaders(head, end)
+}
+
+func (s *Stream) bufferLimit() int {
+	if s.route != nil && s.route.HasBufferLimit {
+		return s.route.BufferLimit
+	}
+	return s.h.cfg.BufferLimit
+}
+
+func (s *Stream) endRequest() {
+	s.requestDone = true
+	s.inf.RequestDone = s.h.w.Now()
+	s.h.w.Disarm(&s.request)
+}
+
+// DecodeData is the codec's call: body bytes.
+func (s *Stream) DecodeData(data *buffer.Buffer, end bool) {
+	if s.dead {
+		return
+	}
+	s.touch()
+	s.inf.BytesReceived += uint64(data.Len())
+	if end {
+		s.endRequest()
+	}
+	if !s.filters || s.localReply {
+		data.Reset()
+		s.maybeFinish()
+		return
+	}
+	s.fm.DecodeData(data, end)
+	s.maybeFinish()
+}
+
+// DecodeTrailers is the codec's call: the request ends with trailers.
+func (s *Stream) DecodeTrailers(t *http.HeaderMap) {
+	if s.dead {
+		return
+	}
+	s.touch()
+	s.endRequest()
+	s.inf.RequestTrailers = t
+	if s.filters && !s.localReply {
+		s.fm.DecodeTrailers(t)
+	}
+	s.maybeFinish()
+}
+
+// DecodeError is the codec's call: the request is broken; say so.
+func (s *Stream) DecodeError(err *codec.Err) {
+	if s.dead {
+		return
+	}
+	s.inf.Flags.Set(stream.DownstreamProtocolError)
+	if s.sentHeaders {
+		s.inf.Details = err.Details
+		s.Reset(http.ResetLocal)
+		return
+	}
+	s.closeAfter = s.closeAfter || !s.h.cfg.StreamErrorOnInvalid
+	s.directReply(err.Status, err.Body, err.Details)
+}
+
+// OnReset is the codec's call: the client gave the stream up.
+func (s *Stream) OnReset(reason http.ResetReason, details string) {
+	if s.dead {
+		return
+	}
+	st := s.h.w.Stats
+	st.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset))
+	if details != "" {
+		s.inf.Details = details
+	}
+	if reason == http.ResetRemote || reason == http.ResetRemoteRefused || reason == http.ResetConnectError {
+		s.inf.Flags.Set(stream.DownstreamRemoteReset)
+		if s.inf.Details == "" || !s.sentHeaders {
+			s.inf.Details = "http2.remote_reset"
+			if reason == http.ResetRemoteRefused {
+				s.inf.Details = "http2.remote_refuse"
+			}
+		}
+	} else if reason == http.ResetProtocolError {
+		s.inf.Flags.Set(stream.DownstreamProtocolError)
+	}
+	s.finish()
+}
+
+// onConnectionEnd: the connection dies under the stream.
+func (s *Stream) onConnectionEnd(reason http.ResetReason, cause *codec.Err) {
+	if s.dead {
+		return
+	}
+	if s.responseDone {
+		// The answer is out and only the rest of the request was missing.
+		s.finish()
+		return
+	}
+	switch {
+	case cause != nil:
+		s.inf.Flags.Set(stream.DownstreamProtocolError)
+		if cause.Details != "" {
+			s.inf.Details = cause.Details
+		}
+	default:
+		s.inf.Flags.Set(stream.DownstreamConnectionTermination)
+		s.inf.Details = "downstream_remote_disconnect"
+		if reason := s.h.c.Info.CloseReason; reason != "" {
+			s.inf.Details = "downstream_local_disconnect(" + reason + ")"
+		}
+	}
+	s.finish()
+}
+
+// OnAboveHighWatermark and OnBelowLowWatermark are the codec's: the client does not keep up with this stream.
+func (s *Stream) OnAboveHighWatermark() {
+	if s.filters && !s.dead {
+		s.fm.OnAboveHighWatermark()
+	}
+}
+
+// OnBelowLowWatermark is the opposite.
+func (s *Stream) OnBelowLowWatermark() {
+	if s.filters && !s.dead {
+		s.fm.OnBelowLowWatermark()
+	}
+}
+
+// OnEncodeComplete is the codec's: the response is encoded whole.
+func (s *Stream) OnEncodeComplete() {
+	if s.dead {
+		return
+	}
+	s.responseDone = true
+	s.maybeFinish()
+}
+
+// The methods below make Stream the fm.Owner.
+
+// Worker returns the stream's worker.
+func (s *Stream) Worker() *event.Worker { return s.h.w }
+
+// Info returns what is known of the stream.
+func (s *Stream) Info() *stream.Info { return &s.inf }
+
+// Connection returns the downstream connection.
+func (s *Stream) Connection() network.Connection { return (*netConn)(s.h) }
+
+// Arena returns the memory of the stream's headers.
+func (s *Stream) Arena() *http.Arena { return &s.arena }
+
+// Route returns the request's route, nil if there is none.
+func (s *Stream) Route() aroute.Entry {
+	if !s.routed {
+		s.lookup()
+	}
+	if s.route == nil {
+		return nil
+	}
+	return s.route
+}
+
+// ClearRouteCache makes the next Route look it up again.
+func (s *Stream) ClearRouteCache() { s.routed = false }
+
+// ReadDisable holds the client back.
+func (s *Stream) ReadDisable(disable bool) {
+	if s.dead {
+		return
+	}
+	if s.h.isH2 {
+		s.enc.ReadDisable(disable)
+		return
+	}
+	if !s.requestDone || !disable {
+		s.h.c.ReadDisable(disable)
+	}
+}
+
+// Recreate is not possible yet for downstream streams.
+func (s *Stream) Recreate(*buffer.Buffer) bool { return false }
+
+// Send starts a call of a filter.
+func (s *Stream) Send(c *filter.Call, done func(*filter.Answer, error)) filter.Canceler {
+	if s.h.cfg.Calls == nil {
+		s.h.w.Post(func() { done(nil, filter.ErrNoCluster) })
+		return noCall{}
+	}
+	return s.h.cfg.Calls.Send(s.h.w, c, done)
+}
+
+// noCall is a call that was never made.
+type noCall struct{}
+
+func (noCall) Cancel() {}

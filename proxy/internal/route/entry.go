@@ -1,0 +1,273 @@
+package route
+
+import (
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+)
+
+// Kind is what a route does.
+type Kind uint8
+
+// The kinds of routes.
+const (
+	Forward Kind = iota
+	Direct
+	Redirect
+	// NonForwarding routes are an error on a proxy (404).
+	NonForwarding
+)
+
+// Entry is a compiled route. It is immutable. The zero value of each option is Envoy's default where that is possible.
+type Entry struct {
+	match match
+
+	RouteName, VHost string
+	Kind             Kind
+
+	// Forward: exactly one of Slot, Weighted and ClusterHeader is set.
+	Slot          *cluster.Slot
+	Weighted      *Weighted
+	ClusterHeader string
+	// NotFoundCode is the answer if the cluster does not exist, 503 by default.
+	NotFoundCode int
+
+	// RouteTimeout is the timeout of the whole request, 0 for none (15 s by default). IdleTimeout replaces the HCM's stream
+	// idle timeout if HasIdleTimeout. MaxStreamDuration likewise.
+	RouteTimeout         time.Duration
+	IdleTimeout          time.Duration
+	HasIdleTimeout       bool
+	MaxStreamDuration    time.Duration
+	HasMaxStreamDuration bool
+	// GRPCTimeoutMax bounds the timeout that grpc-timeout asks for (max_stream_duration.grpc_timeout_header_max or the older
+	// max_grpc_timeout); HasGRPCTimeoutMax: it applies at all. 0 means no bound.
+	GRPCTimeoutMax    time.Duration
+	GRPCTimeoutOffset time.Duration
+	HasGRPCTimeoutMax bool
+
+	Retry *RetryPolicy
+	// HighPriority selects the second set of circuit breakers.
+	HighPriority bool
+
+	// Rewrites of the request. At most one of the path's and one of the host's is set.
+	PrefixRewrite     string
+	HasPrefixRewrite  bool
+	RegexRewrite      *RegexRewrite
+	HostRewrite       string
+	HostRewriteHeader string
+	HostRewritePath   *RegexRewrite
+	AutoHostRewrite   bool
+	AppendXFH         bool // append_x_forwarded_host
+
+	RequestHeaders, ResponseHeaders *Mutations
+	// IncludeAttempts says where x-envoy-attempt-count goes.
+	AttemptsInRequest, AttemptsInResponse bool
+
+	DirectCode   int
+	DirectBody   string
+	DirectFormat *format.Format
+	DirectType   string
+	RedirectTo   *RedirectAction
+
+	// BufferLimit is request_body_buffer_limit (or the older per_request_buffer_limit_bytes); HasBufferLimit: set.
+	BufferLimit    int
+	HasBufferLimit bool
+
+	// Upgrades of the route: name -> enabled.
+	Upgrades map[string]bool
+
+	// HashPolicy computes the hash for ring hash and maglev; nil: none.
+	HashPolicy HashPolicy
+
+	metadata map[string]map[string]any
+	filters  map[string]any
+	disabled map[string]bool // filter name -> disabled
+}
+
+// HashPolicy computes a request's hash. ok is false if no policy applies.
+type HashPolicy interface {
+	Hash(r *Request) (hash uint64, ok bool)
+}
+
+// Name returns the route's name.
+func (e *Entry) Name() string { return e.RouteName }
+
+// VirtualHost returns the virtual host's name.
+func (e *Entry) VirtualHost() string { return e.VHost }
+
+// Cluster returns the name of the cluster, "" if there is none or it is chosen by a header.
+func (e *Entry) Cluster() string {
+	if e.Slot != nil {
+		return e.Slot.Name()
+	}
+	return ""
+}
+
+// Timeout returns the route's timeout, 0 for none.
+func (e *Entry) Timeout() time.Duration { return e.RouteTimeout }
+
+// Metadata returns the route's metadata of a namespace.
+func (e *Entry) Metadata(namespace string) map[string]any { return e.metadata[namespace] }
+
+// FilterConfig returns the most specific configuration for a filter.
+func (e *Entry) FilterConfig(name string) any { return e.filters[name] }
+
+// FilterDisabled tells what the route says about a filter.
+func (e *Entry) FilterDisabled(name string) (disabled, set bool) {
+	disabled, set = e.disabled[name]
+	return disabled, set
+}
+
+// resolve chooses among weighted clusters, whose choices are entries of their own.
+func (e *Entry) resolve(r *Request) *Entry {
+	if e.Weighted != nil {
+		return e.Weighted.pick(r)
+	}
+	return e
+}
+
+// Weighted is a choice between entries by weight. The entries share all that the route says and differ in what their cluster
+// adds.
+type Weighted struct {
+	// RuntimePrefix is runtime_key_prefix; weights may be changed under it.
+	RuntimePrefix string
+	// HeaderName takes the random value from a request header.
+	HeaderName string
+	total      uint64
+	choices    []choice
+}
+
+type choice struct {
+	weight uint64
+	name   string
+	entry  *Entry
+}
+
+func (w *Weighted) pick(r *Request) *Entry {
+	total := w.total
+	if total == 0 {
+		return nil
+	}
+	v := r.Random
+	if w.HeaderName != "" {
+		if s, ok := r.Headers.GetName(w.HeaderName); ok {
+			if n, ok := parseUint(s); ok {
+				v = n
+			}
+		}
+	}
+	v %= total
+	var sum uint64
+	for i := range w.choices {
+		c := &w.choices[i]
+		weight := c.weight
+		if w.RuntimePrefix != "" && r.Runtime != nil {
+			weight = r.Runtime.Uint(w.RuntimePrefix+"."+c.name, weight)
+		}
+		sum += weight
+		if v < sum {
+			return c.entry
+		}
+	}
+	return w.choices[len(w.choices)-1].entry
+}
+
+func parseUint(s string) (n uint64, ok bool) {
+	if s == "" || len(s) > 19 {
+		return 0, false
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(s[i]-'0')
+	}
+	return n, true
+}
+
+// RetryOn is a set of retry conditions.
+type RetryOn uint32
+
+// Envoy's retry conditions, HTTP and gRPC.
+const (
+	Retry5xx RetryOn = 1 << iota
+	RetryGatewayError
+	RetryConnectFailure
+	RetryEnvoyRatelimited
+	RetryRefusedStream
+	RetryRetriable4xx
+	RetryRetriableStatusCodes
+	RetryRetriableHeaders
+	RetryReset
+	RetryResetBeforeRequest
+	RetryHTTP3PostConnectFailure
+	RetryGRPCCancelled
+	RetryGRPCDeadlineExceeded
+	RetryGRPCInternal
+	RetryGRPCResourceExhausted
+	RetryGRPCUnavailable
+)
+
+var retryNames = map[string]RetryOn{
+	"5xx": Retry5xx, "gateway-error": RetryGatewayError, "connect-failure": RetryConnectFailure,
+	"envoy-ratelimited": RetryEnvoyRatelimited, "refused-stream": RetryRefusedStream, "retriable-4xx": RetryRetriable4xx,
+	"retriable-status-codes": RetryRetriableStatusCodes, "retriable-headers": RetryRetriableHeaders, "reset": RetryReset,
+	"reset-before-request": RetryResetBeforeRequest, "http3-post-connect-failure": RetryHTTP3PostConnectFailure,
+	"cancelled": RetryGRPCCancelled, "deadline-exceeded": RetryGRPCDeadlineExceeded, "internal": RetryGRPCInternal,
+	"resource-exhausted": RetryGRPCResourceExhausted, "unavailable": RetryGRPCUnavailable,
+}
+
+// ParseRetryOn reads a comma-separated list of conditions. Unknown words are ignored, as Envoy does.
+func ParseRetryOn(s string) (on RetryOn) {
+	for s != "" {
+		word := s
+		if i := indexComma(s); i >= 0 {
+			word, s = s[:i], s[i+1:]
+		} else {
+			s = ""
+		}
+		on |= retryNames[trim(word)]
+	}
+	return on
+}
+
+func indexComma(s string) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == ',' {
+			return i
+		}
+	}
+	return -1
+}
+
+func trim(s string) string {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// RetryPolicy says when and how often to try again.
+type RetryPolicy struct {
+	On      RetryOn
+	Retries int // 1 by default
+	// PerTry bounds one attempt, PerTryIdle the time without progress; 0: none.
+	PerTry, PerTryIdle time.Duration
+	// BackoffBase and BackoffMax are 25 ms and ten times the base by default; the wait is uniform below base*2^n.
+	BackoffBase, BackoffMax time.Duration
+	// StatusCodes are retriable_status_codes.
+	StatusCodes []int
+	// RetriableHeaders match responses, RequestHeaders which requests may be retried at all (empty: all).
+	RetriableHeaders, RequestHeaders []HeaderMatch
+	// HostAttempts is host_selection_retry_max_attempts; PreviousHosts avoids hosts that were tried.
+	HostAttempts  int
+	PreviousHosts bool
+}
+
+// HeaderMatch is one header matcher.
+type HeaderMatch interface{ Match(h *http.HeaderMap) bool }

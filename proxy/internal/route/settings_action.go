@@ -1,0 +1,223 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	uritmplrv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/rewrite/uri_template/v3"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, a *routev3.RouteAction, req, resp [][]mutation) error {
+	if err := unsupported(vh, a); err != nil {
+		return err
+	}
+	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
+	c.timeouts(e, a)
+	e.HighPriority = a.Priority == 1
+	if p := a.RetryPolicy; p != nil {
+		e.Retry = c.retry(p)
+	} else if p := vh.RetryPolicy; p != nil {
+		e.Retry = c.retry(p)
+	}
+	if e.Retry != nil {
+		var err error
+		if e.Retry.RetriableHeaders, e.Retry.RequestHeaders, err = retryHeaders(a.RetryPolicy, vh.RetryPolicy); err != nil {
+			return err
+		}
+	}
+	if err := c.rewrites(e, a); err != nil {
+		return err
+	}
+	for _, u := range a.UpgradeConfigs {
+		if e.Upgrades == nil {
+			e.Upgrades = map[string]bool{}
+		}
+		e.Upgrades[strings.ToLower(u.UpgradeType)] = u.Enabled == nil || u.Enabled.Value
+		if u.ConnectConfig != nil {
+			return errors.New("connect_config is not supported yet")
+		}
+	}
+	switch s := a.ClusterSpecifier.(type) {
+	case *routev3.RouteAction_Cluster:
+		return c.bind(e, s.Cluster)
+	case *routev3.RouteAction_ClusterHeader:
+		e.ClusterHeader = strings.ToLower(s.ClusterHeader)
+		return nil
+	case *routev3.RouteAction_WeightedClusters:
+		return c.weighted(e, s.WeightedClusters, req, resp)
+	}
+	return errors.New("cluster_specifier_plugin is not supported yet")
+}
+
+// unsupported refuses by name what would silently do something else.
+func unsupported(vh *routev3.VirtualHost, a *routev3.RouteAction) error {
+	switch {
+	case len(a.RequestMirrorPolicies) > 0 || len(vh.RequestMirrorPolicies) > 0:
+		return errors.New("request_mirror_policies is not supported yet")
+	case a.HedgePolicy != nil || vh.HedgePolicy != nil:
+		return errors.New("hedge_policy is not supported yet")
+	case a.InternalRedirectPolicy != nil:
+		return errors.New("internal_redirect_policy is not supported yet")
+	case len(a.HashPolicy) > 0:
+		return errors.New("hash_policy is not supported yet")
+	}
+	return nil
+}
+
+func (c *compiler) bind(e *Entry, name string) error {
+	if c.validate && !c.Exists(name) {
+		return fmt.Errorf("route: unknown cluster '%s'", name)
+	}
+	e.Slot = c.Slot(name)
+	return nil
+}
+
+func (c *compiler) timeouts(e *Entry, a *routev3.RouteAction) {
+	e.RouteTimeout = 15 * time.Second
+	if a.Timeout != nil {
+		e.RouteTimeout = a.Timeout.AsDuration()
+	}
+	if a.IdleTimeout != nil {
+		e.IdleTimeout, e.HasIdleTimeout = a.IdleTimeout.AsDuration(), true
+	}
+	if m := a.MaxStreamDuration; m != nil {
+		if m.MaxStreamDuration != nil {
+			e.MaxStreamDuration, e.HasMaxStreamDuration = m.MaxStreamDuration.AsDuration(), true
+		}
+		if m.GrpcTimeoutHeaderMax != nil {
+			e.GRPCTimeoutMax, e.HasGRPCTimeoutMax = m.GrpcTimeoutHeaderMax.AsDuration(), true
+		}
+		e.GRPCTimeoutOffset = m.GetGrpcTimeoutHeaderOffset().AsDuration()
+	}
+	if a.MaxGrpcTimeout != nil { //nolint:staticcheck // deprecated and still accepted
+		e.GRPCTimeoutMax, e.HasGRPCTimeoutMax = a.MaxGrpcTimeout.AsDuration(), true //nolint:staticcheck // see above
+		e.GRPCTimeoutOffset = a.GetGrpcTimeoutOffset().AsDuration()                 //nolint:staticcheck // see above
+	}
+}
+
+func (c *compiler) retry(p *routev3.RetryPolicy) *RetryPolicy {
+	out := &RetryPolicy{On: ParseRetryOn(p.RetryOn), Retries: 1, PerTry: dur(p.PerTryTimeout), PerTryIdle: dur(p.PerTryIdleTimeout)}
+	if p.NumRetries != nil {
+		out.Retries = int(p.NumRetries.Value)
+	}
+	for _, s := range p.RetriableStatusCodes {
+		out.StatusCodes = append(out.StatusCodes, int(s))
+	}
+	if len(out.StatusCodes) > 0 {
+		out.On |= RetryRetriableStatusCodes & ParseRetryOn(p.RetryOn)
+	}
+	if b := p.RetryBackOff; b != nil {
+		out.BackoffBase, out.BackoffMax = dur(b.BaseInterval), dur(b.MaxInterval)
+	}
+	out.HostAttempts = int(max(p.HostSelectionRetryMaxAttempts, 1))
+	for _, h := range p.RetryHostPredicate {
+		if h.Name == "envoy.retry_host_predicates.previous_hosts" {
+			out.PreviousHosts = true
+		}
+	}
+	return out
+}
+
+func retryHeaders(ps ...*routev3.RetryPolicy) (resp, req []HeaderMatch, err error) {
+	for _, p := range ps {
+		if p == nil {
+			continue
+		}
+		if resp, err = HeaderMatchers(p.RetriableHeaders); err != nil {
+			return nil, nil, err
+		}
+		req, err = HeaderMatchers(p.RetriableRequestHeaders)
+		return resp, req, err
+	}
+	return nil, nil, nil
+}
+
+func dur(d *durationpb.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.AsDuration()
+}
+
+func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
+	if a.PrefixRewrite != "" {
+		e.PrefixRewrite, e.HasPrefixRewrite = a.PrefixRewrite, true
+	}
+	if e.RegexRewrite, err = c.rewriteRegex(a.RegexRewrite); err != nil {
+		return err
+	}
+	if p := a.PathRewritePolicy; p != nil {
+		var cfg uritmplrv3.UriTemplateRewriteConfig
+		if err := p.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
+			return err
+		}
+		if e.match.path.tmpl == nil {
+			return errors.New("unable to use path_rewrite_policy without path_match_policy")
+		}
+		e.match.path.tmpl.rewrite = cfg.PathTemplateRewrite
+	}
+	switch h := a.HostRewriteSpecifier.(type) {
+	case *routev3.RouteAction_HostRewriteLiteral:
+		e.HostRewrite = h.HostRewriteLiteral
+	case *routev3.RouteAction_AutoHostRewrite:
+		e.AutoHostRewrite = h.AutoHostRewrite.GetValue()
+	case *routev3.RouteAction_HostRewriteHeader:
+		e.HostRewriteHeader = strings.ToLower(h.HostRewriteHeader)
+	case *routev3.RouteAction_HostRewritePathRegex:
+		e.HostRewritePath, err = c.rewriteRegex(h.HostRewritePathRegex)
+	case *routev3.RouteAction_HostRewrite:
+		return errors.New("host_rewrite format is not supported yet")
+	}
+	e.AppendXFH = a.AppendXForwardedHost
+	return err
+}
+
+func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, req, resp [][]mutation) error {
+	w := &Weighted{RuntimePrefix: wc.RuntimeKeyPrefix, HeaderName: strings.ToLower(wc.GetHeaderName())}
+	for _, x := range wc.Clusters {
+		one := *e
+		one.Weighted = nil
+		if x.ClusterHeader != "" {
+			one.ClusterHeader = strings.ToLower(x.ClusterHeader)
+		} else if err := c.bind(&one, x.Name); err != nil {
+			return err
+		}
+		a, b, err := c.level(x)
+		if err != nil {
+			return err
+		}
+		one.RequestHeaders = c.join(append([][]mutation{a}, req...))
+		one.ResponseHeaders = c.join(append([][]mutation{b}, resp...))
+		if h := x.GetHostRewriteLiteral(); h != "" {
+			one.HostRewrite = h
+		}
+		if len(x.TypedPerFilterConfig) > 0 {
+			filters, disabled := one.filters, one.disabled
+			one.filters, one.disabled = map[string]any{}, map[string]bool{}
+			for k, v := range filters {
+				one.filters[k] = v
+			}
+			for k, v := range disabled {
+				one.disabled[k] = v
+			}
+			if err := c.filterConfigs(&one, x.TypedPerFilterConfig); err != nil {
+				return err
+			}
+		}
+		w.choices = append(w.choices, choice{weight: uint64(x.GetWeight().GetValue()), name: x.Name, entry: &one})
+		w.total += uint64(x.GetWeight().GetValue())
+	}
+	if w.total == 0 {
+		return errors.New("Sum of weights in the weighted_cluster must be greater than 0.") //nolint:staticcheck // Envoy's text
+	}
+	if w.total > 1<<32-1 {
+		return errors.New("The sum of weights of all weighted clusters of route exceeds 4294967295") //nolint:staticcheck // Envoy's text
+	}
+	e.Weighted = w
+	return nil
+}

@@ -1,0 +1,265 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	uritmplv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/dragoman-proxy/dragoman/api/http"
+)
+
+func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
+	var out match
+	p := &out.path
+	if m.CaseSensitive != nil {
+		p.fold = !m.CaseSensitive.Value
+	}
+	var err error
+	switch s := m.PathSpecifier.(type) {
+	case *routev3.RouteMatch_Prefix:
+		p.kind, p.text = pathPrefix, s.Prefix
+	case *routev3.RouteMatch_Path:
+		p.kind, p.text = pathExact, s.Path
+	case *routev3.RouteMatch_SafeRegex:
+		p.kind = pathRegex
+		if p.re, err = c.regex(s.SafeRegex); err != nil {
+			return out, err
+		}
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		p.kind, p.text = pathSeparated, s.PathSeparatedPrefix
+	case *routev3.RouteMatch_ConnectMatcher_:
+		p.kind = pathConnect
+	case *routev3.RouteMatch_PathMatchPolicy:
+		var cfg uritmplv3.UriTemplateMatchConfig
+		if err := s.PathMatchPolicy.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
+			return out, err
+		}
+		p.kind = pathTemplate
+		if p.tmpl, err = parseTemplate(cfg.PathTemplate); err != nil {
+			return out, err
+		}
+	default:
+		return out, errors.New("path specifier is required")
+	}
+	if out.headers, err = HeaderMatchers(m.Headers); err != nil {
+		return out, err
+	}
+	for _, q := range m.QueryParameters {
+		pm := paramMatch{name: q.Name}
+		switch x := q.QueryParameterMatchSpecifier.(type) {
+		case *routev3.QueryParameterMatcher_PresentMatch:
+			pm.present = &x.PresentMatch
+		case *routev3.QueryParameterMatcher_StringMatch:
+			if pm.value, err = StringMatcher(x.StringMatch); err != nil {
+				return out, err
+			}
+		}
+		out.params = append(out.params, pm)
+	}
+	for _, k := range m.Cookies {
+		v, err := StringMatcher(k.StringMatch)
+		if err != nil {
+			return out, err
+		}
+		out.cookies = append(out.cookies, cookieMatch{name: k.Name, value: v, invert: k.InvertMatch})
+	}
+	out.fraction = c.fraction(m.RuntimeFraction)
+	out.grpc = m.Grpc != nil
+	if t := m.TlsContext; t != nil {
+		out.tls = &tlsMatch{}
+		if t.Presented != nil {
+			out.tls.presented = &t.Presented.Value
+		}
+		if t.Validated != nil {
+			out.tls.validated = &t.Validated.Value
+		}
+	}
+	for _, d := range m.DynamicMetadata {
+		f, err := metadataMatch(d)
+		if err != nil {
+			return out, err
+		}
+		out.custom = append(out.custom, f)
+	}
+	if len(m.FilterState) > 0 {
+		return out, errors.New("filter_state is not supported yet")
+	}
+	return out, nil
+}
+
+// HeaderMatchers compiles header matchers; all of them must match.
+func HeaderMatchers(list []*routev3.HeaderMatcher) ([]HeaderMatch, error) {
+	var out []HeaderMatch
+	for _, h := range list {
+		name := strings.ToLower(h.Name)
+		if name == "host" {
+			name = ":authority"
+		}
+		m := &headerMatch{name: name, id: http.Lookup(name), invert: h.InvertMatch, missing: h.TreatMissingHeaderAsEmpty}
+		var err error
+		switch x := h.HeaderMatchSpecifier.(type) {
+		case *routev3.HeaderMatcher_StringMatch:
+			m.value, err = StringMatcher(x.StringMatch)
+		case *routev3.HeaderMatcher_RangeMatch:
+			m.rng = &[2]int64{x.RangeMatch.Start, x.RangeMatch.End}
+		case *routev3.HeaderMatcher_PresentMatch:
+			m.present = &x.PresentMatch
+		case *routev3.HeaderMatcher_ExactMatch: //nolint:staticcheck // deprecated and still accepted
+			m.value = &stringMatch{kind: strExact, text: x.ExactMatch}
+		case *routev3.HeaderMatcher_PrefixMatch: //nolint:staticcheck // deprecated and still accepted
+			m.value = &stringMatch{kind: strPrefix, text: x.PrefixMatch}
+		case *routev3.HeaderMatcher_SuffixMatch: //nolint:staticcheck // deprecated and still accepted
+			m.value = &stringMatch{kind: strSuffix, text: x.SuffixMatch}
+		case *routev3.HeaderMatcher_ContainsMatch: //nolint:staticcheck // deprecated and still accepted
+			m.value = &stringMatch{kind: strContains, text: x.ContainsMatch}
+		case *routev3.HeaderMatcher_SafeRegexMatch: //nolint:staticcheck // deprecated and still accepted
+			sm := &stringMatch{kind: strRegex}
+			sm.re, err = CompileRegex(x.SafeRegexMatch.Regex, true)
+			m.value = sm
+		default:
+			yes := true
+			m.present = &yes
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// StringMatcher compiles a string matcher.
+func StringMatcher(m *matcherv3.StringMatcher) (StringMatch, error) {
+	out := &stringMatch{fold: m.GetIgnoreCase()}
+	var err error
+	switch x := m.GetMatchPattern().(type) {
+	case *matcherv3.StringMatcher_Exact:
+		out.kind, out.text = strExact, x.Exact
+	case *matcherv3.StringMatcher_Prefix:
+		out.kind, out.text = strPrefix, x.Prefix
+	case *matcherv3.StringMatcher_Suffix:
+		out.kind, out.text = strSuffix, x.Suffix
+	case *matcherv3.StringMatcher_Contains:
+		out.kind, out.text = strContains, x.Contains
+		if out.fold {
+			out.text = strings.ToLower(out.text)
+		}
+	case *matcherv3.StringMatcher_SafeRegex:
+		out.kind = strRegex
+		if out.fold {
+			return nil, errors.New("ignore_case has no effect for safe_regex.")
+		}
+		out.re, err = CompileRegex(x.SafeRegex.Regex, true)
+	default:
+		return nil, errors.New("string matcher is not supported yet")
+	}
+	return out, err
+}
+
+func metadataMatch(m *matcherv3.MetadataMatcher) (func(r *Request) bool, error) {
+	var path []string
+	for _, p := range m.Path {
+		path = append(path, p.GetKey())
+	}
+	value, err := ValueMatcher(m.Value)
+	if err != nil {
+		return nil, err
+	}
+	return func(r *Request) bool {
+		var v any
+		ok := false
+		if r.Info != nil && r.Info.HasMetadata() {
+			v, ok = r.Info.Metadata().Get(m.Filter, path...)
+		}
+		return value(v, ok) != m.Invert
+	}, nil
+}
+
+// ValueMatcher compiles a matcher of plain values.
+func ValueMatcher(m *matcherv3.ValueMatcher) (func(v any, ok bool) bool, error) {
+	switch x := m.GetMatchPattern().(type) {
+	case *matcherv3.ValueMatcher_NullMatch_:
+		return func(v any, ok bool) bool { return ok && v == nil }, nil
+	case *matcherv3.ValueMatcher_BoolMatch:
+		return func(v any, ok bool) bool { b, is := v.(bool); return is && b == x.BoolMatch }, nil
+	case *matcherv3.ValueMatcher_PresentMatch:
+		return func(v any, ok bool) bool { return ok == x.PresentMatch }, nil
+	case *matcherv3.ValueMatcher_StringMatch:
+		s, err := StringMatcher(x.StringMatch)
+		if err != nil {
+			return nil, err
+		}
+		return func(v any, ok bool) bool { t, is := v.(string); return is && s.Match(t) }, nil
+	case *matcherv3.ValueMatcher_DoubleMatch:
+		d := x.DoubleMatch
+		return func(v any, ok bool) bool {
+			f, is := v.(float64)
+			if r := d.GetRange(); r != nil {
+				return is && f >= r.Start && f < r.End
+			}
+			return is && f == d.GetExact()
+		}, nil
+	case *matcherv3.ValueMatcher_ListMatch:
+		one, err := ValueMatcher(x.ListMatch.GetOneOf())
+		if err != nil {
+			return nil, err
+		}
+		return func(v any, ok bool) bool {
+			l, _ := v.([]any)
+			for _, e := range l {
+				if one(e, true) {
+					return true
+				}
+			}
+			return false
+		}, nil
+	case *matcherv3.ValueMatcher_OrMatch:
+		var all []func(any, bool) bool
+		for _, o := range x.OrMatch.ValueMatchers {
+			f, err := ValueMatcher(o)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, f)
+		}
+		return func(v any, ok bool) bool {
+			for _, f := range all {
+				if f(v, ok) {
+					return true
+				}
+			}
+			return false
+		}, nil
+	}
+	return nil, errors.New("value matcher is required")
+}
+
+// parseTemplate reads a uri template: literals, "*", "**", "{name}", "{name=*}", "{name=**}".
+func parseTemplate(s string) (*template, error) {
+	if !strings.HasPrefix(s, "/") {
+		return nil, fmt.Errorf("path_match_policy.path_template %q is invalid: it must begin with a slash", s)
+	}
+	t := &template{}
+	for i, part := range strings.Split(s[1:], "/") {
+		seg := segment{text: part}
+		if strings.HasPrefix(part, "{") {
+			if !strings.HasSuffix(part, "}") {
+				return nil, fmt.Errorf("path_match_policy.path_template %q is invalid", s)
+			}
+			name, pat, ok := strings.Cut(part[1:len(part)-1], "=")
+			if !ok {
+				pat = "*"
+			}
+			seg = segment{text: pat, name: name}
+		}
+		if len(t.segs) > 0 && t.segs[i-1].text == "**" {
+			return nil, fmt.Errorf("path_match_policy.path_template %q is invalid: ** must be the last operator", s)
+		}
+		t.segs = append(t.segs, seg)
+	}
+	return t, nil
+}

@@ -1,0 +1,159 @@
+// Package route turns a request into a route: virtual host by domain, route by first match, and what the route says to do.
+//
+// A Table is compiled once on the main loop, immutable, and shared by all workers; a Slot is what a listener's configuration
+// points at, so that a new table reaches new requests at once. Nothing here reads a protobuf while serving.
+package route
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/stream"
+)
+
+// Request is what matching looks at.
+type Request struct {
+	Headers *http.HeaderMap
+	Info    *stream.Info
+	// Random is one random number for the whole request, so that all fractions of a request agree.
+	Random uint64
+	// Runtime answers runtime fractions and percentages; nil: defaults.
+	Runtime RuntimeReader
+}
+
+// RuntimeReader is the runtime as matching sees it.
+type RuntimeReader interface {
+	// Uint returns a runtime key as a number, def if it is not set.
+	Uint(key string, def uint64) uint64
+}
+
+// Slot holds the current table of one route configuration. Load it once per request.
+type Slot struct {
+	p    atomic.Pointer[Table]
+	Name string
+}
+
+// Load returns the current table, nil before the first.
+func (s *Slot) Load() *Table { return s.p.Load() }
+
+// Store makes t current. owner: main loop.
+func (s *Slot) Store(t *Table) { s.p.Store(t) }
+
+// Table is a compiled route configuration.
+type Table struct {
+	Name string
+	// Version is the version_info that it came with.
+	Version string
+
+	exact    map[string]*VirtualHost
+	suffixes []wildcard // "*.example.com", longest first
+	prefixes []wildcard // "example.*", longest first
+	star     *VirtualHost
+	// IgnorePort matches the host without its port.
+	IgnorePort bool
+
+	// InternalOnly are request headers that clients outside may not send.
+	InternalOnly []string
+	// MaxDirectBody is max_direct_response_body_size_bytes.
+	MaxDirectBody int
+}
+
+type wildcard struct {
+	text string
+	vh   *VirtualHost
+}
+
+// VirtualHost is a list of routes for some domains.
+type VirtualHost struct {
+	Name       string
+	RequireTLS uint8 // 0 none, 1 external only, 2 all
+	routes     []*Entry
+	// index finds the first candidate by path without trying every route; see compileIndex.
+	index *pathIndex
+}
+
+// Match returns the route of a request, nil if there is none.
+func (t *Table) Match(r *Request) *Entry {
+	vh := t.Host(r.Headers.Get(http.Authority))
+	if vh == nil {
+		return nil
+	}
+	return vh.Match(r)
+}
+
+// Host returns the virtual host of an authority: exact, then the longest suffix, then the longest prefix, then "*".
+func (t *Table) Host(authority string) *VirtualHost {
+	if t.exact == nil && len(t.suffixes) == 0 && len(t.prefixes) == 0 {
+		return t.star
+	}
+	if authority == "" {
+		return t.star
+	}
+	if t.IgnorePort {
+		authority = withoutPort(authority)
+	}
+	var scratch [256]byte
+	host := lower(authority, scratch[:0])
+	if vh, ok := t.exact[string(host)]; ok {
+		return vh
+	}
+	for i := range t.suffixes {
+		w := &t.suffixes[i]
+		if len(host) > len(w.text) && string(host[len(host)-len(w.text):]) == w.text {
+			return w.vh
+		}
+	}
+	for i := range t.prefixes {
+		w := &t.prefixes[i]
+		if len(host) > len(w.text) && string(host[:len(w.text)]) == w.text {
+			return w.vh
+		}
+	}
+	return t.star
+}
+
+// lower appends s in lower case to dst.
+func lower(s string, dst []byte) []byte {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func withoutPort(host string) string {
+	i := strings.LastIndexByte(host, ':')
+	if i < 0 || strings.IndexByte(host[i:], ']') >= 0 {
+		return host
+	}
+	for _, c := range host[i+1:] {
+		if c < '0' || c > '9' {
+			return host
+		}
+	}
+	return host[:i]
+}
+
+// Match returns the first route of v that matches.
+func (v *VirtualHost) Match(r *Request) *Entry {
+	path := r.Headers.Get(http.Path)
+	pathOnly, query := path, ""
+	if i := strings.IndexByte(path, '?'); i >= 0 {
+		pathOnly, query = path[:i], path[i+1:]
+	}
+	if v.index != nil {
+		return v.index.match(v, r, pathOnly, query)
+	}
+	for _, e := range v.routes {
+		if e.match.path.matches(pathOnly) && e.match.rest(r, query) {
+			return e.resolve(r)
+		}
+	}
+	return nil
+}
+
+// Next: proxy/internal/router/router.go

@@ -1,0 +1,96 @@
+package router
+
+import (
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+)
+
+// local is what the router keeps per worker: its objects for reuse. What dies in a pass is reused after it, since it may still
+// be on the stack.
+type local struct {
+	w        *event.Worker
+	free     []*Router
+	dead     []*Router
+	tries    []*attempt
+	deadTry  []*attempt
+	millis   [numMillis]string
+	flushing bool
+	live     int
+}
+
+// maxFree bounds the routers, and the attempts, that a worker keeps.
+const maxFree = 1024
+
+var locals = event.NewLocal(func(w *event.Worker) *local { return &local{w: w} })
+
+// Live returns how many routers and attempts are in use on w. Tests check that it returns to zero.
+func Live(w *event.Worker) int { return locals.Get(w).live }
+
+func (l *local) get() *Router {
+	l.live++
+	if k := len(l.free); k > 0 {
+		r := l.free[k-1]
+		l.free = l.free[:k-1]
+		return r
+	}
+	r := &Router{l: l, w: l.w}
+	r.timer.Fn = r.onTimeout
+	r.backoff.Fn = r.onBackoff
+	return r
+}
+
+func (l *local) put(r *Router) {
+	l.queue()
+	l.dead = append(l.dead, r)
+}
+
+func (l *local) attempt() *attempt {
+	l.live++
+	if k := len(l.tries); k > 0 {
+		a := l.tries[k-1]
+		l.tries = l.tries[:k-1]
+		return a
+	}
+	a := &attempt{l: l}
+	a.perTry.Fn = a.onPerTry
+	return a
+}
+
+func (l *local) putAttempt(a *attempt) {
+	l.queue()
+	l.deadTry = append(l.deadTry, a)
+}
+
+func (l *local) queue() {
+	if !l.flushing {
+		l.flushing = true
+		l.w.QueueFlush(l)
+	}
+}
+
+// Flush is the worker's call at the end of the pass.
+func (l *local) Flush() {
+	l.flushing = false
+	for i, r := range l.dead {
+		l.dead[i] = nil
+		l.live--
+		*r = Router{l: l, w: l.w, timer: r.timer, backoff: r.backoff, tries: r.tries[:0]}
+		if len(l.free) < maxFree {
+			l.free = append(l.free, r)
+		} else {
+			l.w.Remove(&r.timer)
+			l.w.Remove(&r.backoff)
+		}
+	}
+	l.dead = l.dead[:0]
+	for i, a := range l.deadTry {
+		l.deadTry[i] = nil
+		l.live--
+		a.release()
+		if len(l.tries) < maxFree {
+			l.tries = append(l.tries, a)
+		} else {
+			l.w.Remove(&a.perTry)
+		}
+	}
+	l.deadTry = l.deadTry[:0]
+}

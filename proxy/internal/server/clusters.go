@@ -1,0 +1,39 @@
+package server
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+)
+
+// buildClusters makes the static clusters.
+func (s *Server) buildClusters() error {
+	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store}
+	s.clusters = cluster.NewManager(deps)
+	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
+		if err := s.clusters.AddStatic(it.Message); err != nil {
+			return s.located(it.Path, err)
+		}
+		return nil
+	})
+}
+
+// located gives an error its place in the file.
+func (s *Server) located(path string, err error) error {
+	pos := s.cfg.Boot.Positions()
+	if e, ok := err.(*config.Error); ok {
+		x := *e
+		if x.Path != "" {
+			path += "." + x.Path
+		}
+		return pos.Error(path, x)
+	}
+	return pos.Error(path, config.Error{Msg: err.Error()})
+}
+
+// inlineRoutes is a static route configuration, kept for /config_dump.
+type inlineRoutes struct {
+	slot *route.Slot
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+
+	"github.com/dragoman-proxy/dragoman/api/clock"
+	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/router"
+)
+
+// extensions finds extensions by the messages that configure them. It is built once.
+type extensions struct {
+	s       *Server
+	http    map[string]*ext.HTTPFilter
+	network map[string]*ext.NetworkFilter
+	listen  map[string]*ext.ListenerFilter
+	byRoute map[string]*ext.HTTPFilter
+}
+
+func newExtensions(s *Server, set ext.Set) (*extensions, error) {
+	x := &extensions{s: s, http: map[string]*ext.HTTPFilter{}, network: map[string]*ext.NetworkFilter{},
+		listen: map[string]*ext.ListenerFilter{}, byRoute: map[string]*ext.HTTPFilter{}}
+	set.HTTPFilters = append([]ext.HTTPFilter{x.router()}, set.HTTPFilters...)
+	for i := range set.HTTPFilters {
+		f := &set.HTTPFilters[i]
+		if err := register(x.http, f.TypeURLs, f, func(o *ext.HTTPFilter) string { return o.Name }); err != nil {
+			return nil, err
+		}
+		urls := f.RouteTypeURLs
+		if urls == nil {
+			urls = f.TypeURLs
+		}
+		for _, u := range urls {
+			x.byRoute[u] = f
+		}
+	}
+	for i := range set.NetworkFilters {
+		f := &set.NetworkFilters[i]
+		if err := register(x.network, f.TypeURLs, f, func(o *ext.NetworkFilter) string { return o.Name }); err != nil {
+			return nil, err
+		}
+	}
+	for i := range set.ListenerFilters {
+		f := &set.ListenerFilters[i]
+		if err := register(x.listen, f.TypeURLs, f, func(o *ext.ListenerFilter) string { return o.Name }); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+func register[T any](m map[string]*T, urls []string, v *T, name func(*T) string) error {
+	for _, u := range urls {
+		if old := m[u]; old != nil {
+			return fmt.Errorf("extensions %s and %s both claim the configuration message %s", name(old), name(v), u)
+		}
+		m[u] = v
+	}
+	return nil
+}
+
+// router is the terminal filter, an extension like any other but for the engine's Terminal callbacks.
+func (x *extensions) router() ext.HTTPFilter {
+	return ext.HTTPFilter{
+		Info: ext.Info{Name: "envoy.filters.http.router", TypeURLs: []string{"envoy.extensions.filters.http.router.v3.Router"},
+			Posture: ext.RobustToUntrustedDownstreamAndUpstream},
+		Terminal: true,
+		New: func(m proto.Message, _ ext.FactoryContext) (filter.Factory, error) {
+			p := m.(*routerv3.Router)
+			if len(p.UpstreamHttpFilters) > 0 {
+				return nil, fmt.Errorf("upstream_http_filters is not supported yet")
+			}
+			return &router.Factory{Config: router.Config{
+				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
+				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
+			}}, nil
+		},
+	}
+}
+
+// shortURL is a type URL without its host.
+func shortURL(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
+
+// httpFilter builds an HTTP filter from its configuration.
+func (x *extensions) httpFilter(scope astats.Scope, name string, a *anypb.Any) (filter.Factory, bool, error) {
+	f := x.http[shortURL(a.GetTypeUrl())]
+	if f == nil {
+		return nil, false, unknownExtension(name, a)
+	}
+	m, _, err := config.Unpack(a, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	factory, err := f.New(m, &factoryContext{s: x.s, scope: scope})
+	return factory, f.Terminal, err
+}
+
+func unknownExtension(name string, a *anypb.Any) error {
+	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, shortURL(a.GetTypeUrl())) //nolint:staticcheck // Envoy's text
+}
+
+// routeConfig parses a filter's per-route configuration.
+func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
+	f := x.byRoute[shortURL(a.GetTypeUrl())]
+	if f == nil {
+		return nil, unknownExtension(name, a)
+	}
+	if f.NewRoute == nil {
+		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", f.Name) //nolint:staticcheck // Envoy's text
+	}
+	m, _, err := config.Unpack(a, nil)
+	if err != nil {
+		return nil, err
+	}
+	return f.NewRoute(m, &factoryContext{s: x.s, scope: x.s.store.Root()})
+}
+
+// factoryContext is what extensions get.
+type factoryContext struct {
+	s     *Server
+	scope astats.Scope
+}
+
+func (c *factoryContext) Scope() astats.Scope     { return c.scope }
+func (c *factoryContext) RootScope() astats.Scope { return c.s.store.Root() }
+func (c *factoryContext) Clock() clock.Clock      { return c.s.cfg.Clock }
+func (c *factoryContext) Post(f func())           { c.s.main.Post(f) }
+
+func (c *factoryContext) EachWorker(f func(d network.Dispatcher)) {
+	for _, w := range c.s.workers {
+		w.Post(func() { f(w) })
+	}
+}
+
+func (c *factoryContext) HasCluster(name string) bool { return c.s.hasCluster(name) }
+
+func (c *factoryContext) Format(text string) (ext.Formatter, error) {
+	return newFormatter(text, c.s.format)
+}

@@ -1,0 +1,299 @@
+// Package server puts a proxy together: the main loop and its workers, stats, clusters, listeners, logs and the admin interface,
+// from a bootstrap. It starts them in Envoy's order, and ends them.
+//
+// A Server belongs to the main loop; what its exported methods may be called from is said at each. It touches nothing of the
+// process around it (signals, limits, environment): cmd does.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
+	"github.com/dragoman-proxy/dragoman/api/clock"
+	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/rand"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/accesslog"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/socket"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// Config is what a Server is made of. Zero values mean: the system's.
+type Config struct {
+	Boot        *config.Stream
+	Concurrency int
+	Clock       clock.Clock
+	// Rand makes each worker's source of chance.
+	Rand func(worker string) *rand.Source
+	// Driver makes each worker's driver.
+	Driver  func(worker string) (event.Driver, error)
+	Sockets socket.Source
+	// Extensions are what configurations may use beside the engine's own.
+	Extensions ext.Set
+	Options    Options
+}
+
+// Options are the command line's.
+type Options struct {
+	DrainTime         time.Duration // 600 s
+	DrainImmediate    bool
+	FileFlushInterval time.Duration // 10 s
+	FileFlushSize     int           // 64 KiB
+	ServiceCluster    string
+	ServiceNode       string
+	ServiceZone       string
+	LocalAddress      netip.Addr
+	Hostname          string
+	Env               func(string) (string, bool)
+	RestartEpoch      int
+	CommandLine       map[string]any
+	Version           string
+}
+
+// State is what /ready and server.state tell.
+type State int32
+
+// The states, with Envoy's numbers.
+const (
+	Live State = iota
+	Draining
+	PreInitializing
+	Initializing
+)
+
+// String returns Envoy's name of the state.
+func (s State) String() string {
+	return [...]string{"LIVE", "DRAINING", "PRE_INITIALIZING", "INITIALIZING"}[s]
+}
+
+// Server is one proxy.
+type Server struct {
+	cfg     Config
+	boot    *bootstrapv3.Bootstrap
+	main    *event.Worker
+	workers []*event.Worker
+	store   *stats.Store
+	threads threads
+	collect collector
+
+	clusters  *cluster.Manager
+	listeners map[string]*activeListener
+	order     []*activeListener
+	logs      *accesslog.Manager
+	format    *format.Options
+	ext       *extensions
+	routes    map[string]*inlineRoutes
+
+	state    atomic.Int32
+	failed   atomic.Bool // healthcheck/fail
+	started  time.Time
+	ready    chan struct{}
+	stop     chan struct{}
+	stopping atomic.Bool
+}
+
+// New builds a Server from its bootstrap. Nothing listens before Start. Errors carry the place in the file.
+func New(cfg Config) (*Server, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = func(string) *rand.Source { return rand.New() }
+	}
+	if cfg.Driver == nil {
+		cfg.Driver = func(string) (event.Driver, error) { return event.NewDriver(event.DefaultDriver()) }
+	}
+	if cfg.Sockets == nil {
+		cfg.Sockets = socket.Kernel{}
+	}
+	if cfg.Concurrency <= 0 {
+		cfg.Concurrency = 1
+	}
+	s := &Server{cfg: cfg, listeners: map[string]*activeListener{}, routes: map[string]*inlineRoutes{},
+		ready: make(chan struct{}), stop: make(chan struct{})}
+	s.state.Store(int32(PreInitializing))
+	s.started = cfg.Clock.Now()
+	s.format = &format.Options{Hostname: cfg.Options.Hostname, Env: cfg.Options.Env}
+	var err error
+	if s.boot, err = cfg.Boot.Skeleton(); err != nil {
+		return nil, err
+	}
+	if s.ext, err = newExtensions(s, cfg.Extensions); err != nil {
+		return nil, err
+	}
+	if err := s.makeWorkers(); err != nil {
+		return nil, err
+	}
+	if err := s.build(); err != nil {
+		s.closeDrivers()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) makeWorkers() error {
+	s.store = stats.NewStore()
+	make := func(i int, name string, sh *stats.Shard) (*event.Worker, error) {
+		d, err := s.cfg.Driver(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return event.New(event.Config{Index: i, Name: name, Driver: d, Clock: s.cfg.Clock, Rand: s.cfg.Rand(name), Stats: sh}), nil
+	}
+	var err error
+	if s.main, err = make(-1, "main_thread", s.store.Main()); err != nil {
+		return err
+	}
+	s.collect.init(s)
+	for i := 0; i < s.cfg.Concurrency; i++ {
+		name := fmt.Sprintf("worker_%d", i)
+		sh := s.store.NewShard(name)
+		if sh == nil {
+			return fmt.Errorf("--concurrency %d is more than the %d workers that are possible", s.cfg.Concurrency, stats.MaxShards-1)
+		}
+		w, err := make(i, name, sh)
+		if err != nil {
+			s.closeDrivers()
+			return err
+		}
+		s.workers = append(s.workers, w)
+	}
+	return nil
+}
+
+func (s *Server) closeDrivers() {
+	for _, w := range append([]*event.Worker{s.main}, s.workers...) {
+		if w != nil {
+			w.Driver.Close()
+		}
+	}
+}
+
+// build makes everything that the bootstrap names, in Envoy's order: clusters before listeners.
+func (s *Server) build() error {
+	s.logs = accesslog.NewManager(accesslog.Config{Home: s.main, Scope: s.store.Root(), FlushSize: s.cfg.Options.FileFlushSize,
+		FlushInterval: s.cfg.Options.FileFlushInterval})
+	for _, w := range s.workers {
+		s.logs.Attach(w)
+	}
+	if err := s.buildClusters(); err != nil {
+		return err
+	}
+	return s.buildListeners()
+}
+
+// Main returns the main loop, Workers the workers: for the simulation, which steps them itself.
+func (s *Server) Main() *event.Worker { return s.main }
+
+// Workers returns the workers.
+func (s *Server) Workers() []*event.Worker { return s.workers }
+
+// Store returns the stats. owner: main loop.
+func (s *Server) Store() *stats.Store { return s.store }
+
+// State returns what /ready tells. Safe from any goroutine.
+func (s *Server) State() State {
+	if s.failed.Load() {
+		return Draining
+	}
+	return State(s.state.Load())
+}
+
+// Ready is closed when the proxy serves.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Start opens the listeners and begins to serve once everything that was waited for is there; failed is called if it cannot.
+// owner: main loop (its first task).
+func (s *Server) Start(failed func(error)) {
+	s.state.Store(int32(Initializing))
+	s.clusters.Start()
+	s.startListeners(func(err error) {
+		if err != nil {
+			failed(err)
+			return
+		}
+		s.state.Store(int32(Live))
+		close(s.ready)
+	})
+}
+
+// Run serves until ctx ends, then drains and returns. It may be called once.
+func (s *Server) Run(ctx context.Context) error {
+	for _, w := range s.workers {
+		s.threads.start(w, true, nil)
+	}
+	failed := make(chan error, 1)
+	s.main.Post(func() { s.Start(func(err error) { failed <- err }) })
+	s.threads.start(s.main, false, nil)
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-s.stop:
+	case err = <-failed:
+	}
+	s.shutdown()
+	return err
+}
+
+// Quit makes Run return, as /quitquitquit does. Safe from any goroutine.
+func (s *Server) Quit() {
+	if s.stopping.CompareAndSwap(false, true) {
+		close(s.stop)
+	}
+}
+
+// shutdown ends the workers, then the main loop. Connections are closed as they are: draining comes before.
+func (s *Server) shutdown() {
+	for _, w := range s.workers {
+		w.Post(func() { s.closeOn(w) })
+		w.Stop()
+	}
+	done := make(chan struct{})
+	s.main.Post(func() { close(done) })
+	<-done
+	s.main.Post(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = s.logs.Close(ctx)
+	})
+	s.main.Stop()
+	s.threads.wait()
+}
+
+// Addrs returns the addresses that listeners are bound to, by listener name. Valid after Ready.
+func (s *Server) Addrs() map[string][]network.Address {
+	out := map[string][]network.Address{}
+	for _, l := range s.order {
+		out[l.name] = append(out[l.name], l.bound)
+	}
+	return out
+}
+
+var errNoMain = errors.New("the main loop has ended")
+
+// OnMain runs f on the main loop and waits for it.
+func (s *Server) OnMain(f func()) error {
+	done := make(chan struct{})
+	s.main.Post(func() { f(); close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-s.cfg.done():
+		return errNoMain
+	}
+}
+
+func (c *Config) done() <-chan struct{} { return nil }
+
+var _ = listener.Open

@@ -1,0 +1,34 @@
+package server
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+)
+
+// threads runs event loops on threads of their own.
+type threads struct{ wg sync.WaitGroup }
+
+// start runs w until it is stopped. A worker is locked to its thread: its system calls and its cache stay on one core, and the
+// scheduler has no say in the order of its work. When it stops, its sockets are closed and its driver is freed.
+func (t *threads) start(w *event.Worker, locked bool, done func()) {
+	t.wg.Add(1)
+	go func() { //ban:allow go one goroutine per event loop, for its whole life
+		defer t.wg.Done()
+		if locked {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
+		w.Run()
+		if done != nil {
+			done()
+		}
+		w.Driver.Close()
+	}()
+}
+
+// wait returns when all loops have ended.
+func (t *threads) wait() { t.wg.Wait() }
+
+// Next: proxy/internal/listener/accept.go

@@ -1,0 +1,106 @@
+// Package proxy is the data plane as a library: an Envoy v3 bootstrap in, a running proxy out. It changes nothing of the process
+// that it runs in: no signals, limits or global state; a program may run several proxies.
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/clock"
+	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/server"
+)
+
+// Bootstrap is a configuration that was read and whose syntax is right. It can be used for one proxy.
+type Bootstrap struct{ stream *config.Stream }
+
+// Load reads a bootstrap from a file: YAML, JSON, or binary or text protobuf, by its extension. Errors name file, line and column.
+func Load(path string) (*Bootstrap, error) { return LoadWith(path, LoadOptions{}) }
+
+// LoadOptions are how to read a bootstrap.
+type LoadOptions struct {
+	// ConfigYAML is merged over the file, or stands alone if path is empty (--config-yaml).
+	ConfigYAML string
+	// AllowUnknownFields lets unknown fields pass (--allow-unknown-static-fields).
+	AllowUnknownFields bool
+}
+
+// LoadWith is Load with options.
+func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
+	s, err := config.Open(path, config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields})
+	if err != nil {
+		return nil, err
+	}
+	return &Bootstrap{s}, nil
+}
+
+// Proxy is a proxy that was built from a bootstrap.
+type Proxy struct{ s *server.Server }
+
+// Option changes how a proxy is built.
+type Option func(*server.Config)
+
+// WithExtensions adds extensions to those that the engine has.
+func WithExtensions(sets ...ext.Set) Option {
+	return func(c *server.Config) {
+		for _, s := range sets {
+			c.Extensions.Add(s)
+		}
+	}
+}
+
+// WithConcurrency sets the number of workers; 1 by default.
+func WithConcurrency(n int) Option { return func(c *server.Config) { c.Concurrency = n } }
+
+// WithClock sets the clock.
+func WithClock(k clock.Clock) Option { return func(c *server.Config) { c.Clock = k } }
+
+// WithIO chooses the I/O driver: "epoll" or "std"; "" is the system's default.
+func WithIO(kind string) Option {
+	return func(c *server.Config) {
+		c.Driver = func(string) (event.Driver, error) { return event.NewDriver(kind) }
+	}
+}
+
+// WithOptions sets what the command line would say.
+func WithOptions(o Options) Option {
+	return func(c *server.Config) { c.Options = server.Options(o) }
+}
+
+// Options are the settings of Envoy's command line that concern a proxy itself. The zero value is Envoy's defaults.
+type Options = server.Options
+
+// New builds a proxy. Nothing listens before Run. An error names the place in the configuration.
+func New(b *Bootstrap, opts ...Option) (*Proxy, error) {
+	c := server.Config{Boot: b.stream}
+	for _, o := range opts {
+		o(&c)
+	}
+	s, err := server.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{s}, nil
+}
+
+// Run serves until ctx ends or the proxy is told to quit. It returns an error if it could not start. Call it once.
+func (p *Proxy) Run(ctx context.Context) error { return p.s.Run(ctx) }
+
+// Quit makes Run return.
+func (p *Proxy) Quit() { p.s.Quit() }
+
+// Ready is closed once the proxy serves.
+func (p *Proxy) Ready() <-chan struct{} { return p.s.Ready() }
+
+// Addrs returns the addresses that listeners are bound to, by listener name. Call it after Ready.
+func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Addrs() }
+
+// Stats returns all stats in Envoy's text form, no older than now; it waits for the workers at most a second.
+func (p *Proxy) Stats() string { return p.s.StatsText() }
+
+var _ = time.Second
+
+// Next: proxy/internal/server/worker.go
