@@ -19,7 +19,7 @@ type Tag struct {
 // second, if there is one, the value; with neither Regex nor Fixed it switches a default tag on by its name.
 type TagRule struct {
 	Name  string
-	Regex string
+	Regex *regexp.Regexp
 	Fixed string
 }
 
@@ -60,7 +60,7 @@ func NewTagger(cfg TagConfig) (*Tagger, error) {
 		if r.Name == "" {
 			return nil, fmt.Errorf("stats_tags: tag_name must not be empty")
 		}
-		if names[r.Name] && (cfg.NoDefaults || r.Regex != "" || r.Fixed != "") {
+		if names[r.Name] && (cfg.NoDefaults || r.Regex != nil || r.Fixed != "") {
 			return nil, fmt.Errorf("stats_tags: tag name %q specified twice", r.Name)
 		}
 		names[r.Name] = true
@@ -133,13 +133,10 @@ func (t *Tagger) add(prefix string, r tagRule) {
 
 func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 	switch {
-	case r.Regex != "":
-		re, err := regexp.Compile(r.Regex)
-		if err != nil {
-			return fmt.Errorf("stats_tags: tag %q: %w", r.Name, err)
-		}
+	case r.Regex != nil:
 		t.custom = true
-		t.add(regexPrefix(r.Regex), tagRule{tag: r.Name, find: func(n *tokens) (span, span, bool) { return findRegex(re, n.name) }})
+		t.add(regexPrefix(r.Regex.String()),
+			tagRule{tag: r.Name, find: func(n *tokens) (span, span, bool) { return findRegex(r.Regex, n.name) }})
 	case r.Fixed != "":
 		t.fixed = append(t.fixed, Tag{Name: r.Name, Value: r.Fixed})
 	default:
