@@ -11,8 +11,10 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	hstats "github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // mem is a worker's memory, which must be whole again at the end of a test.
@@ -178,11 +180,13 @@ type client struct {
 	c      *h2.Client
 	events []string
 	all    []*clientStream
+	quiet  bool // bodies are kept in the streams, not logged
 	on     func(x *clientStream, event string)
 }
 
 type clientStream struct {
 	c     *client
+	got   []byte
 	x     codec.ClientStream
 	h     http.HeaderMap
 	arena http.Arena
@@ -260,8 +264,14 @@ func (x *clientStream) Decode1xx(h *http.HeaderMap) { x.event("1xx%s", fields(h)
 func (x *clientStream) DecodeHeaders(h *http.HeaderMap, e bool) {
 	x.event("headers%s%s", fields(h), end(e))
 }
-func (x *clientStream) DecodeData(d *buffer.Buffer, e bool) { x.event("data %q%s", d.Bytes(), end(e)) }
-func (x *clientStream) DecodeTrailers(h *http.HeaderMap)    { x.event("trailers%s", fields(h)) }
+func (x *clientStream) DecodeData(d *buffer.Buffer, e bool) {
+	if x.c.quiet {
+		x.got = d.AppendTo(x.got)
+		return
+	}
+	x.event("data %q%s", d.Bytes(), end(e))
+}
+func (x *clientStream) DecodeTrailers(h *http.HeaderMap) { x.event("trailers%s", fields(h)) }
 func (x *clientStream) OnReset(r http.ResetReason, d string) {
 	x.event("reset %q %s", r.String(), d)
 	x.over = true
@@ -434,3 +444,35 @@ func feed(t testing.TB, dispatch func([]byte) (int, error), b []byte) string {
 	}
 	return ""
 }
+
+// recorder keeps the names of the counters that were counted, and the sum of all gauges.
+type recorder struct {
+	names []string
+	gauge int64
+}
+
+var counterNames = map[stats.CounterID]string{
+	stats.CounterID(hstats.HTTP2RxMessagingError):               "rx_messaging_error",
+	stats.CounterID(hstats.HTTP2InboundEmptyFramesFlood):        "inbound_empty_frames_flood",
+	stats.CounterID(hstats.HTTP2HeaderOverflow):                 "header_overflow",
+	stats.CounterID(hstats.HTTP2TxReset):                        "tx_reset",
+	stats.CounterID(hstats.HTTP2RxReset):                        "rx_reset",
+	stats.CounterID(hstats.HTTP2Trailers):                       "trailers",
+	stats.CounterID(hstats.HTTP2InboundWindowUpdateFramesFlood): "inbound_window_update_frames_flood",
+	stats.CounterID(hstats.HTTP2GoawaySent):                     "goaway_sent",
+	stats.CounterID(hstats.HTTP2TxFlushTimeout):                 "tx_flush_timeout",
+}
+
+func (r *recorder) Inc(id stats.CounterID) {
+	if n, ok := counterNames[id]; ok {
+		r.names = append(r.names, n)
+	} else {
+		r.names = append(r.names, fmt.Sprint(id))
+	}
+}
+func (r *recorder) Add(id stats.CounterID, n uint64)      { r.Inc(id) }
+func (r *recorder) GaugeAdd(id stats.GaugeID, n int64)    { r.gauge += n }
+func (r *recorder) GaugeSub(id stats.GaugeID, n int64)    { r.gauge -= n }
+func (r *recorder) Record(id stats.HistogramID, v uint64) {}
+func (r *recorder) IncCode(id stats.CodesID, code int)    {}
+func (r *recorder) counters() string                      { return strings.Join(r.names, " ") }

@@ -418,6 +418,9 @@ func (s *session) streamError(st *stream, err *codec.Err) {
 
 // finish closes a stream and tells its decoder why.
 func (s *session) finish(st *stream, reason http.ResetReason, details string) {
+	if st.closed {
+		return
+	}
 	dec := st.dec
 	s.close(st)
 	dec.OnReset(reason, details)
