@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"unsafe"
+
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
@@ -49,7 +51,9 @@ func (x *exchange) EncodeHeaders(h *http.HeaderMap, end bool) error {
 	case authority == nil && (connect || o.SendFullyQualifiedURL):
 		return ErrMissingAuthority
 	}
-	x.sent = true
+	if !visible(unsafe.Slice(unsafe.StringData(path), len(path))) {
+		return ErrInvalidField
+	}
 	x.isHead, x.connect, x.upgrade = method == "HEAD", connect, upgrades(h)
 	start := [4]string{method, " ", path, " HTTP/1.1\r\n"}
 	switch {
@@ -58,12 +62,15 @@ func (x *exchange) EncodeHeaders(h *http.HeaderMap, end bool) error {
 	case o.SendFullyQualifiedURL:
 		scheme := h.Get(http.Scheme)
 		if scheme == "" {
-			x.sent = false
 			return ErrMissingScheme
 		}
 		start[2] = h.Arena().Concat(scheme, "://", authority.Value, path)
 	}
 	n := o.encodeHead(x.c.out.Out(), h, start, authority, x.frame(h, method, end), &unsent)
+	if n < 0 {
+		return ErrInvalidField
+	}
+	x.sent = true
 	x.bytes.HeaderSent += uint64(n)
 	x.bytes.Sent += uint64(n)
 	if end {

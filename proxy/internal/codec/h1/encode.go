@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
@@ -30,14 +31,20 @@ func put(p []byte, s string) []byte {
 	return p
 }
 
-// putFields appends h's fields, without pseudo headers, to p, which must have room for them.
-func putFields(p []byte, h *http.HeaderMap, skip *http.Set) []byte {
+// putFields appends h's fields, without pseudo headers, to p, which must have room for them. It returns how many there were.
+func putFields(p []byte, h *http.HeaderMap, skip *http.Set) ([]byte, int) {
 	list := h.All()
+	count := 0
 	for i := range list {
 		f := &list[i]
-		if f.ID != http.None && (f.ID <= http.Protocol || skip.Has(f.ID)) {
-			continue
+		if f.ID != http.None {
+			if f.ID <= http.Protocol || skip.Has(f.ID) {
+				continue
+			}
+		} else if !allOf(f.Name, ctToken) {
+			continue // a filter's mistake: it must not become another field
 		}
+		count++
 		n := len(p)
 		p = p[:n+len(f.Name)+len(f.Value)+4]
 		q := p[n:]
@@ -47,7 +54,7 @@ func putFields(p []byte, h *http.HeaderMap, skip *http.Set) []byte {
 		n += copy(q[n:], f.Value)
 		q[n], q[n+1] = '\r', '\n'
 	}
-	return p
+	return p, count
 }
 
 // fieldsSize returns how many bytes putFields needs at most.
@@ -64,7 +71,9 @@ func (o *Options) formatter(h *http.HeaderMap) http.KeyFormatter {
 	return nil
 }
 
-// encodeHead appends a head to out: the start line in parts, host first if it has a value, the fields and the tail.
+// encodeHead appends a head to out: the start line in parts, host first if it has a value, the fields and the tail. It returns
+// the bytes, and appends nothing and returns -1 if some value holds CR or LF, as only a filter could have put there: it
+// would be read as another line.
 func (o *Options) encodeHead(out *buffer.Buffer, h *http.HeaderMap, start [4]string, authority *http.Header, tail string,
 	skip *http.Set) int {
 	form := o.formatter(h)
@@ -79,45 +88,69 @@ func (o *Options) encodeHead(out *buffer.Buffer, h *http.HeaderMap, start [4]str
 	for _, s := range start {
 		p = put(p, s)
 	}
+	lines := tailLines(tail)
 	if authority != nil {
 		p = put(p, "host: ")
 		p = put(p, authority.Value)
 		p = put(p, "\r\n")
+		lines++
 	}
-	p = putFields(p, h, skip)
+	p, count := putFields(p, h, skip)
 	p = put(p, tail)
+	if !intact(p, lines+count) {
+		return -1
+	}
 	out.Commit(p)
 	return len(p)
 }
 
-// formattedHead is encodeHead with names that are not lower-case.
+// tailLines is how many lines a head has besides host and the fields.
+func tailLines(tail string) int {
+	if len(tail) > len(tailNone) {
+		return 3
+	}
+	return 2
+}
+
+// intact tells whether p is this many lines and nothing else. Counting is the cheapest way to look at all values.
+func intact(p []byte, lines int) bool {
+	return bytes.Count(p, lf) == lines && bytes.Count(p, cr) == lines
+}
+
+var cr, lf = []byte{'\r'}, []byte{'\n'}
+
+// formattedHead is encodeHead with names that are not lower-case. It allocates.
 func formattedHead(out *buffer.Buffer, h *http.HeaderMap, start [4]string, authority *http.Header, tail string, skip *http.Set,
 	form http.KeyFormatter) int {
-	before := out.Len()
+	var p []byte
 	for _, s := range start {
-		out.AppendString(s)
+		p = append(p, s...)
 	}
+	lines := tailLines(tail)
 	field := func(name, value string) {
-		out.AppendString(form.Format(name))
-		out.AppendString(": ")
-		out.AppendString(value)
-		out.AppendString("\r\n")
+		p = append(append(p, form.Format(name)...), ": "...)
+		p = append(append(p, value...), "\r\n"...)
+		lines++
 	}
 	if authority != nil {
 		field("host", authority.Value)
 	}
 	for _, f := range h.All() {
-		if f.ID != http.None && (f.ID <= http.Protocol || skip.Has(f.ID)) {
+		if f.ID != http.None && (f.ID <= http.Protocol || skip.Has(f.ID)) || f.ID == http.None && !allOf(f.Name, ctToken) {
 			continue
 		}
 		field(f.Name, f.Value)
 	}
 	if i := strings.IndexByte(tail, ':'); i > 0 {
-		out.AppendString(form.Format(tail[:i]))
+		p = append(p, form.Format(tail[:i])...)
 		tail = tail[i:]
 	}
-	out.AppendString(tail)
-	return out.Len() - before
+	p = append(p, tail...)
+	if !intact(p, lines) {
+		return -1
+	}
+	out.Append(p)
+	return len(p)
 }
 
 // encoder writes a message's body.
@@ -177,10 +210,16 @@ func (e *encoder) trailers(o *Options, out codec.Output, h *http.HeaderMap) int 
 	// Trailers keep no case, whatever the format of header names.
 	b := out.Out()
 	p := put(b.Reserve(len(trailerStart)+fieldsSize(h)+len(tailNone)), trailerStart)
-	p = put(putFields(p, h, &http.Set{}), tailNone)
+	p, lines := putFields(p, h, &noSkip)
+	p = put(p, tailNone)
+	if !intact(p, lines+2) {
+		p = put(p[:0], lastChunk)
+	}
 	b.Commit(p)
 	return len(p)
 }
+
+var noSkip http.Set
 
 func appendHex(p []byte, n uint64) []byte {
 	const digits = "0123456789abcdef"

@@ -67,5 +67,6 @@ var (
 	ErrMissingMethod    = &codec.Err{Text: "missing required header: :method", Reason: http.ResetLocal}
 	ErrMissingPath      = &codec.Err{Text: "missing required header: :path", Reason: http.ResetLocal}
 	ErrMissingAuthority = &codec.Err{Text: "missing required header: host", Reason: http.ResetLocal}
+	ErrInvalidField     = &codec.Err{Text: "invalid header name or value", Reason: http.ResetLocal}
 	ErrMissingScheme    = &codec.Err{Text: "missing required header: :scheme", Reason: http.ResetLocal}
 )

@@ -83,7 +83,10 @@ type user struct {
 	reqs   []*userStream
 	onHead func(r *userStream, end bool)
 	onEnd  func(r *userStream)
-	merge  bool // log neighbouring data events as one
+	onAny  func(r *userStream) // within every callback
+	// onComplete is the last chance to look at a stream
+	onComplete func(r *userStream)
+	merge      bool // log neighbouring data events as one
 }
 
 type userStream struct {
@@ -154,7 +157,14 @@ func (u *user) NewStream(s codec.ServerStream) (codec.RequestDecoder, *http.Head
 	r.resp.Init(&r.arena)
 	u.reqs = append(u.reqs, r)
 	u.logf("new %d", s.ID())
+	r.any()
 	return r, &r.h
+}
+
+func (r *userStream) any() {
+	if r.u.onAny != nil {
+		r.u.onAny(r)
+	}
 }
 
 func (u *user) OnGoAway() { u.logf("goaway") }
@@ -165,6 +175,7 @@ func (r *userStream) DecodeHeaders(h *http.HeaderMap, end bool) {
 	}
 	r.proto = r.u.s.Protocol()
 	r.u.logf("head %s end=%v", fields(h), end)
+	r.any()
 	if r.u.onHead != nil {
 		r.u.onHead(r, end)
 	}
@@ -180,6 +191,7 @@ func (r *userStream) DecodeData(d *buffer.Buffer, end bool) {
 	} else {
 		r.u.logf("data %s end=%v", b, end)
 	}
+	r.any()
 	if end && r.u.onEnd != nil && !r.done {
 		r.u.onEnd(r)
 	}
@@ -187,6 +199,7 @@ func (r *userStream) DecodeData(d *buffer.Buffer, end bool) {
 
 func (r *userStream) DecodeTrailers(h *http.HeaderMap) {
 	r.u.logf("trailers %s", fields(h))
+	r.any()
 	if r.u.onEnd != nil && !r.done {
 		r.u.onEnd(r)
 	}
@@ -194,6 +207,10 @@ func (r *userStream) DecodeTrailers(h *http.HeaderMap) {
 
 func (r *userStream) DecodeError(e *codec.Err) {
 	r.u.logf("error %d %s", e.Status, e.Details)
+	r.any()
+	if r.done {
+		return
+	}
 	r.respond(fmt.Sprint(e.Status), e.Body, "connection", "close")
 }
 
@@ -206,6 +223,9 @@ func (r *userStream) OnEncodeComplete() {
 	r.done = true
 	r.closes = r.s.CloseAfter()
 	r.u.logf("complete close=%v", r.closes)
+	if r.u.onComplete != nil {
+		r.u.onComplete(r)
+	}
 }
 
 // respond sends a whole response with a content-length.

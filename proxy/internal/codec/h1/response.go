@@ -93,8 +93,8 @@ func (o *Options) parseResponse(x *exchange, h *http.HeaderMap, raw []byte, line
 	if o.NewFormatter != nil {
 		f := o.NewFormatter(h.Arena())
 		h.SetFormatter(f)
-		if len(first.reason) > 0 {
-			f.SetReason(http.View(first.reason))
+		if v, st := value(first.reason); len(v) > 0 && st == valueClean {
+			f.SetReason(http.View(v))
 		}
 	}
 	h.AddConst(http.Status, first.text)

@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"strings"
+
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
@@ -32,7 +34,9 @@ func (r *request) Encode1xx(h *http.HeaderMap) {
 	if r.over || r.responded {
 		return
 	}
-	r.head(h, h.StatusCode(), tailNone)
+	if status := h.StatusCode(); status >= 100 && status < 200 {
+		r.head(h, status, tailNone)
+	}
 }
 
 // EncodeHeaders sends the response's head.
@@ -42,6 +46,9 @@ func (r *request) EncodeHeaders(h *http.HeaderMap, end bool) {
 	}
 	r.responded = true
 	status := h.StatusCode()
+	if status < 101 || status >= len(statusLines) {
+		status = 500 // a filter's mistake
+	}
 	if status >= 300 {
 		r.connect = false
 	}
@@ -86,11 +93,7 @@ func (r *request) frame(h *http.HeaderMap, status int, end bool) (tail string) {
 func (r *request) head(h *http.HeaderMap, status int, tail string) {
 	o := r.s.opts
 	var start [4]string
-	if status >= 100 && status < len(statusLines) {
-		start[0] = statusLines[status]
-	} else {
-		start[0] = "HTTP/1.1 " + h.Get(http.Status) + " Unknown\r\n"
-	}
+	start[0] = statusLines[status]
 	if f := h.Formatter(); f != nil && f.Reason() != "" {
 		start[0] = start[0][:len("HTTP/1.1 200 ")]
 		start[1], start[2] = f.Reason(), "\r\n"
@@ -100,8 +103,22 @@ func (r *request) head(h *http.HeaderMap, status int, tail string) {
 		start[0] = "HTTP/1.0"
 	}
 	n := o.encodeHead(r.s.out.Out(), h, start, nil, tail, &unsentResponse)
+	if n < 0 {
+		blankOut(h)
+		n = max(0, o.encodeHead(r.s.out.Out(), h, start, nil, tail, &unsentResponse))
+	}
 	r.bytes.HeaderSent += uint64(n)
 	r.sentBytes(n)
+}
+
+// blankOut replaces what would end a line in values that filters have set, by blanks.
+func blankOut(h *http.HeaderMap) {
+	for i := range h.All() {
+		f := &h.All()[i]
+		if strings.ContainsAny(f.Value, "\r\n") {
+			h.Replace(f, strings.NewReplacer("\r", " ", "\n", " ").Replace(f.Value))
+		}
+	}
 }
 
 // unsentResponse: a host field of a response is a field like any other.
