@@ -1,0 +1,149 @@
+package accesslog
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	streamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/dragoman-proxy/dragoman/api/accesslog"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+)
+
+// Runtime answers runtime keys. It is asked on workers.
+type Runtime interface {
+	// Integer returns the value of key, or def.
+	Integer(key string, def uint64) uint64
+	// Enabled tells whether a feature that is on for numerator of denominator (or what key says) is on for this random number.
+	Enabled(key string, numerator, random, denominator uint64) bool
+}
+
+// Deps is what building loggers needs.
+type Deps struct {
+	Manager *Manager
+	Format  *format.Options
+	// Resolver finds message types; nil means all that are linked in.
+	Resolver config.Resolver
+	// Runtime is nil where there is none: defaults hold.
+	Runtime Runtime
+	// Header and String compile matchers of headers and strings.
+	Header func(*routev3.HeaderMatcher) (func(h *http.HeaderMap) bool, error)
+	String func(*matcherv3.StringMatcher) (func(s string) bool, error)
+	// Logger makes the loggers of extensions from their configuration; ok is false for types that it does not know.
+	Logger func(name string, msg proto.Message) (l accesslog.Logger, ok bool, err error)
+}
+
+// NewAll builds the loggers of a list. If one fails, those that were built are released.
+func NewAll(list []*accesslogv3.AccessLog, d *Deps) (accesslog.Loggers, error) {
+	var out accesslog.Loggers
+	for _, a := range list {
+		l, err := New(a, d)
+		if err != nil {
+			ReleaseAll(out)
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// New builds one logger with its filter. Give it up with Release.
+func New(a *accesslogv3.AccessLog, d *Deps) (accesslog.Logger, error) {
+	var filter accesslog.Filter
+	if a.GetFilter() != nil {
+		var err error
+		if filter, err = NewFilter(a.GetFilter(), d); err != nil {
+			return nil, err
+		}
+	}
+	msg, url, err := config.Unpack(a.GetTypedConfig(), d.Resolver)
+	if err != nil {
+		return nil, fmt.Errorf("access log %s: %w", a.GetName(), err)
+	}
+	l, err := newLogger(a.GetName(), url, msg, d)
+	if err != nil {
+		return nil, err
+	}
+	if filter != nil {
+		l = Filtered(filter, l)
+	}
+	return l, nil
+}
+
+func newLogger(name, url string, msg proto.Message, d *Deps) (accesslog.Logger, error) {
+	switch c := msg.(type) {
+	case *filev3.FileAccessLog:
+		f, err := fileFormat(c, d)
+		if err != nil {
+			return nil, err
+		}
+		return d.Manager.NewFileLogger(c.GetPath(), f)
+	case *streamv3.StdoutAccessLog:
+		f, err := formatOrDefault(c.GetLogFormat(), d)
+		if err != nil {
+			return nil, err
+		}
+		return d.Manager.NewStdoutLogger(f)
+	case *streamv3.StderrAccessLog:
+		f, err := formatOrDefault(c.GetLogFormat(), d)
+		if err != nil {
+			return nil, err
+		}
+		return d.Manager.NewStderrLogger(f)
+	}
+	if msg != nil && d.Logger != nil {
+		if l, ok, err := d.Logger(name, msg); ok || err != nil {
+			return l, err
+		}
+	}
+	return nil, notRegistered(name, url)
+}
+
+// notRegistered is Envoy's text for an extension that is not there.
+func notRegistered(name, url string) error {
+	const prefix = "type.googleapis.com/"
+	if len(url) > len(prefix) && url[:len(prefix)] == prefix {
+		url = url[len(prefix):]
+	}
+	text := "Didn't find a registered implementation for '" + name + "' with type URL: '" + url + "'"
+	return errors.New(text)
+}
+
+func formatOrDefault(f *corev3.SubstitutionFormatString, d *Deps) (*format.Format, error) {
+	if f == nil {
+		return format.ParseText(format.DefaultHTTP, d.Format)
+	}
+	return format.New(f, d.Format, d.Resolver)
+}
+
+// fileFormat reads the four ways to say a file's format, three of them deprecated.
+func fileFormat(c *filev3.FileAccessLog, d *Deps) (*format.Format, error) {
+	switch f := c.GetAccessLogFormat().(type) {
+	case *filev3.FileAccessLog_LogFormat:
+		return format.New(f.LogFormat, d.Format, d.Resolver)
+	case *filev3.FileAccessLog_Format: //nolint:staticcheck // deprecated, and used
+		if f.Format == "" {
+			break
+		}
+		return format.ParseText(f.Format, d.Format)
+	case *filev3.FileAccessLog_JsonFormat: //nolint:staticcheck // deprecated, and used
+		return jsonFormat(f.JsonFormat, d)
+	case *filev3.FileAccessLog_TypedJsonFormat: //nolint:staticcheck // deprecated, and used
+		return jsonFormat(f.TypedJsonFormat, d)
+	}
+	return formatOrDefault(nil, d)
+}
+
+func jsonFormat(s *structpb.Struct, d *Deps) (*format.Format, error) {
+	return format.ParseJSON(s.AsMap(), d.Format)
+}
