@@ -28,13 +28,14 @@ const (
 	UDPTunnelUpstreamConnected
 	UDPPeriodic
 	UDPSessionEnd
+	TCPConnectionStart
 	numTypes
 )
 
 var typeNames = [numTypes]string{
 	"NotSet", "TcpUpstreamConnected", "TcpPeriodic", "TcpConnectionEnd", "DownstreamStart", "DownstreamPeriodic",
 	"DownstreamEnd", "UpstreamPoolReady", "UpstreamPeriodic", "UpstreamEnd", "DownstreamTunnelSuccessfullyEstablished",
-	"UdpTunnelUpstreamConnected", "UdpPeriodic", "UdpSessionEnd",
+	"UdpTunnelUpstreamConnected", "UdpPeriodic", "UdpSessionEnd", "TcpConnectionStart",
 }
 
 // String returns the type's name.

@@ -323,12 +323,12 @@ func TestExtra(t *testing.T) {
 // Types of access logs print Envoy's names.
 func TestTypes(t *testing.T) {
 	var got []string
-	for ty := accesslog.NotSet; ty <= accesslog.UDPSessionEnd; ty++ {
+	for ty := accesslog.NotSet; ty <= accesslog.TCPConnectionStart; ty++ {
 		got = append(got, ty.String())
 	}
 	want := []string{"NotSet", "TcpUpstreamConnected", "TcpPeriodic", "TcpConnectionEnd", "DownstreamStart", "DownstreamPeriodic", "DownstreamEnd",
 		"UpstreamPoolReady", "UpstreamPeriodic", "UpstreamEnd", "DownstreamTunnelSuccessfullyEstablished", "UdpTunnelUpstreamConnected",
-		"UdpPeriodic", "UdpSessionEnd"}
+		"UdpPeriodic", "UdpSessionEnd", "TcpConnectionStart"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
