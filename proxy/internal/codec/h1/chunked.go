@@ -20,9 +20,6 @@ const (
 	chunkTrailer                   // after the last chunk
 )
 
-// maxChunkLineBytes bounds a chunk's size line with its extensions, which are read over.
-const maxChunkLineBytes = 128 << 10
-
 // dechunk consumes a chunked body and its trailers. The data is collected, see take; trailers are put into m.trailers.
 //
 // As Envoy, it is lenient where no other parser can be fooled about the data: extensions may hold anything but a bare CR or LF,
@@ -32,7 +29,7 @@ func (m *message) dechunk(p *Pool, o *Options, b []byte, max int) (n int, done b
 		c := b[n]
 		switch m.chunk {
 		case chunkSize, chunkDigits, chunkExt:
-			if m.line++; m.line > maxChunkLineBytes {
+			if m.line++; m.line > MaxChunkLineBytes {
 				return n, false, ErrChunkExtension
 			}
 			if err := m.sizeByte(c); err != nil {
@@ -109,17 +106,17 @@ func (m *message) endOfData(o *Options, b []byte) (n int, err *codec.Err) {
 	if !o.StrictChunks {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
-			i = len(b) - 1
+			n, m.line = len(b), m.line+len(b)
 		} else {
-			m.chunk = chunkSize
+			n, m.line = i+1, m.line+i
 		}
-		if m.line += i; m.line > maxChunkLineBytes {
+		if m.line > MaxChunkLineBytes {
 			return 0, ErrChunkEnd
 		}
-		if m.chunk == chunkSize {
-			m.line = 0
+		if i >= 0 {
+			m.line, m.chunk = 0, chunkSize
 		}
-		return i + 1, nil
+		return n, nil
 	}
 	switch {
 	case b[0] == '\r' && m.line == 0:

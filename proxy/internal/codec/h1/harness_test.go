@@ -86,7 +86,8 @@ type user struct {
 	onAny  func(r *userStream) // within every callback
 	// onComplete is the last chance to look at a stream
 	onComplete func(r *userStream)
-	merge      bool // log neighbouring data events as one
+	relay      *relay // gets the first request, if set
+	merge      bool   // log neighbouring data events as one
 }
 
 type userStream struct {
@@ -158,6 +159,10 @@ func (u *user) NewStream(s codec.ServerStream) (codec.RequestDecoder, *http.Head
 	u.reqs = append(u.reqs, r)
 	u.logf("new %d", s.ID())
 	r.any()
+	if u.relay != nil && u.relay.userStream == nil {
+		u.relay.userStream = r
+		return u.relay, &r.h
+	}
 	return r, &r.h
 }
 

@@ -22,9 +22,9 @@ const (
 	DefaultMaxOutboundResponses = 2
 )
 
-// maxChunkExtBytes bounds what may stand between a chunk's size and its line end (as a sum over the message), so that a peer
-// cannot make us read for ever without sending a byte of body.
-const maxChunkExtBytes = 16 << 10
+// MaxChunkLineBytes bounds a chunk's size line with its extensions, and what the lenient parser reads over after a chunk's data,
+// so that a peer cannot make us read for ever without sending a byte of body.
+const MaxChunkLineBytes = 128 << 10
 
 // Underscores says what happens to request headers with an underscore in their names (headers_with_underscores_action).
 type Underscores uint8
@@ -100,6 +100,18 @@ type Pool struct {
 	live      int
 }
 
+// Kept returns about how much memory is kept for reuse by one message's state and the scratch space.
+func (p *Pool) Kept() int {
+	n := cap(p.lines) * 8
+	for _, r := range p.requests {
+		n += cap(r.part)
+	}
+	for _, x := range p.responses {
+		n += cap(x.part)
+	}
+	return n
+}
+
 // Live returns how many messages are in work. Tests check that it returns to zero.
 func (p *Pool) Live() int { return p.live }
 
@@ -117,9 +129,19 @@ func (p *Pool) getRequest() *request {
 func (p *Pool) putRequest(r *request) {
 	p.live--
 	r.release()
+	p.shrink()
 	*r = request{message: message{part: r.part, trailers: r.trailers}}
 	if len(p.requests) < maxFreeMessages {
 		p.requests = append(p.requests, r)
+	}
+}
+
+// maxKeptLines bounds the scratch space for the lines of a head.
+const maxKeptLines = 1024
+
+func (p *Pool) shrink() {
+	if cap(p.lines) > maxKeptLines {
+		p.lines = nil
 	}
 }
 
@@ -137,6 +159,7 @@ func (p *Pool) getExchange() *exchange {
 func (p *Pool) putExchange(x *exchange) {
 	p.live--
 	x.release()
+	p.shrink()
 	*x = exchange{message: message{part: x.part, trailers: x.trailers}}
 	if len(p.responses) < maxFreeMessages {
 		p.responses = append(p.responses, x)
