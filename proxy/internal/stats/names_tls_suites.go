@@ -90,3 +90,13 @@ func nameOf(table []sslName, id uint16) string {
 	}
 	return ""
 }
+
+// SSLCipherID returns the code point of a cipher suite by BoringSSL's name.
+func SSLCipherID(name string) (uint16, bool) {
+	for _, n := range cipherNames[:len(cipherNames)-1] {
+		if n.name == name {
+			return n.id, true
+		}
+	}
+	return 0, false
+}

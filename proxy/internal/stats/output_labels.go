@@ -2,6 +2,7 @@ package stats
 
 import (
 	"slices"
+	"strings"
 
 	api "github.com/dragoman-proxy/dragoman/api/stats"
 )
@@ -78,7 +79,7 @@ func (x *labelIndex) of(name string, more ...Tag) (left, labels string) {
 	x.tags = append(x.tags, more...)
 	left = name
 	if len(cuts) > 0 {
-		left = string(cutOut(nil, name, cuts))
+		left = strings.TrimRight(string(cutOut(nil, name, cuts)), ".")
 	}
 	return left, string(appendLabels(nil, x.tags))
 }

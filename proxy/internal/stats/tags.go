@@ -16,7 +16,7 @@ type Tag struct {
 }
 
 // TagRule is one entry of stats_config.stats_tags. With a Regex, its first group is what is cut out of the name and its
-// second, if there is one, the value; with neither Regex nor Fixed it switches a default tag on by its name.
+// second, if there is one, the value, even an empty one; with neither Regex nor Fixed it switches a default tag on by its name.
 type TagRule struct {
 	Name  string
 	Regex *regexp.Regexp
@@ -27,49 +27,52 @@ type TagRule struct {
 type TagConfig struct {
 	NoDefaults bool // use_all_default_tags: false
 	Rules      []TagRule
-	Fixed      []Tag // --stats-tag and the like: before all others
+	Fixed      []Tag // --stats-tag: before those of Rules
 }
 
 // Tagger takes tags out of stat names. It is immutable and may be used from any thread.
 type Tagger struct {
-	fixed    []Tag
 	noPrefix []tagRule            // tried for every name
 	byPrefix map[string][]tagRule // tried for names whose first token is the key
 	custom   bool                 // there are regexes from the configuration
 }
 
-// tagRule finds one tag. find returns the ranges that are cut out and that are the value.
+// tagRule finds one tag. find returns the ranges that are cut out and that are the value; without find the tag is on every stat.
+// Of several rules for one tag the first that finds it counts.
 type tagRule struct {
-	tag  string
-	find func(n *tokens) (cut, value span, ok bool)
+	tag   string
+	find  func(n *tokens) (cut, value span, ok bool)
+	fixed string
 }
 
 type span struct{ from, to int }
 
-// NewTagger checks a configuration.
+// NewTagger checks a configuration. Tags come in Envoy's order: default tags whose rules hold for any name, fixed tags and regexes
+// that do so, then those for names that begin with a certain token.
 func NewTagger(cfg TagConfig) (*Tagger, error) {
-	t := &Tagger{fixed: slices.Clone(cfg.Fixed), byPrefix: make(map[string][]tagRule)}
-	names := make(map[string]bool)
+	t := &Tagger{byPrefix: make(map[string][]tagRule)}
 	if !cfg.NoDefaults {
 		for _, d := range defaultTags {
 			t.add(d.prefix, d.tagRule)
-			names[d.tag] = true
 		}
 	}
+	for _, f := range cfg.Fixed {
+		t.add("", tagRule{tag: f.Name, fixed: f.Value})
+	}
+	fixed := len(cfg.Fixed)
 	for _, r := range cfg.Rules {
 		if r.Name == "" {
-			return nil, fmt.Errorf("stats_tags: tag_name must not be empty")
+			return nil, fmt.Errorf("stats_tags: tag_name cannot be empty")
 		}
-		if names[r.Name] && (cfg.NoDefaults || r.Regex != nil || r.Fixed != "") {
-			return nil, fmt.Errorf("stats_tags: tag name %q specified twice", r.Name)
-		}
-		names[r.Name] = true
 		if err := t.addRule(r, cfg.NoDefaults); err != nil {
 			return nil, err
 		}
+		if r.Regex == nil && r.Fixed != "" {
+			fixed++
+		}
 	}
-	if len(t.fixed) > MaxTags/2 {
-		return nil, fmt.Errorf("stats_tags: %d fixed values, at most %d are possible", len(t.fixed), MaxTags/2)
+	if fixed > MaxTags/2 {
+		return nil, fmt.Errorf("stats_tags: %d fixed values, at most %d are possible", fixed, MaxTags/2)
 	}
 	return t, nil
 }
@@ -82,7 +85,7 @@ func (t *Tagger) Extract(name string, tags []Tag) (string, []Tag) {
 	if len(cuts) == 0 {
 		return name, tags
 	}
-	return string(cutOut(nil, name, cuts)), tags
+	return strings.TrimRight(string(cutOut(nil, name, cuts)), "."), tags
 }
 
 // extractor is the memory that an extraction needs, for those who make many.
@@ -95,32 +98,42 @@ type extractor struct {
 
 // find appends the tags of a name to tags and returns the ranges that they are cut out of, valid until the next call.
 func (e *extractor) find(name string, tags []Tag) ([]span, []Tag) {
-	tags = append(tags, e.tagger.fixed...)
+	first := len(tags)
 	e.count = 0
-	if !e.n.split(name) {
-		return nil, tags
-	}
-	tags = e.apply(e.tagger.noPrefix, tags)
-	if e.n.count > 1 {
-		tags = e.apply(e.tagger.byPrefix[e.n.at(0)], tags)
+	known := e.n.split(name)
+	tags = e.apply(e.tagger.noPrefix, tags, first, known)
+	if known && e.n.count > 1 {
+		tags = e.apply(e.tagger.byPrefix[e.n.at(0)], tags, first, known)
 	}
 	return e.cuts[:e.count], tags
 }
 
-func (e *extractor) apply(rules []tagRule, tags []Tag) []Tag {
+// apply tries rules in order; the tags of this name begin at first. A name that is not known has fixed tags only.
+func (e *extractor) apply(rules []tagRule, tags []Tag, first int, known bool) []Tag {
 	for i := range rules {
-		if e.count == MaxTags {
-			break
-		}
-		cut, value, ok := rules[i].find(&e.n)
-		if !ok {
+		r := &rules[i]
+		if r.find == nil {
+			if !hasTag(tags[first:], r.tag) {
+				tags = append(tags, Tag{Name: r.tag, Value: r.fixed})
+			}
 			continue
 		}
-		tags = append(tags, Tag{Name: rules[i].tag, Value: e.n.name[value.from:value.to]})
+		if !known || e.count == MaxTags {
+			continue
+		}
+		cut, value, ok := r.find(&e.n)
+		if !ok || hasTag(tags[first:], r.tag) {
+			continue
+		}
+		tags = append(tags, Tag{Name: r.tag, Value: e.n.name[value.from:value.to]})
 		e.cuts[e.count] = cut
 		e.count++
 	}
 	return tags
+}
+
+func hasTag(tags []Tag, name string) bool {
+	return slices.ContainsFunc(tags, func(t Tag) bool { return t.Name == name })
 }
 
 func (t *Tagger) add(prefix string, r tagRule) {
@@ -138,7 +151,7 @@ func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 		t.add(regexPrefix(r.Regex.String()),
 			tagRule{tag: r.Name, find: func(n *tokens) (span, span, bool) { return findRegex(r.Regex, n.name) }})
 	case r.Fixed != "":
-		t.fixed = append(t.fixed, Tag{Name: r.Name, Value: r.Fixed})
+		t.add("", tagRule{tag: r.Name, fixed: r.Fixed})
 	default:
 		found := false
 		for _, d := range defaultTags {
@@ -150,7 +163,7 @@ func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("stats_tags: no regex specified for tag specifier and no default regex for name: %q", r.Name)
+			return fmt.Errorf("stats_tags: no regex specified for tag specifier and no default regex for name: '%s'", r.Name)
 		}
 	}
 	return nil
@@ -158,12 +171,12 @@ func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 
 func findRegex(re *regexp.Regexp, name string) (cut, value span, ok bool) {
 	m := re.FindStringSubmatchIndex(name)
-	if len(m) < 4 || m[2] < 0 || m[2] == m[3] {
+	if len(m) < 4 {
 		return span{}, span{}, false
 	}
-	cut = span{m[2], m[3]}
-	if value = cut; len(m) >= 6 && m[4] >= 0 && m[4] < m[5] {
-		value = span{m[4], m[5]}
+	cut = span{max(m[2], 0), max(m[3], 0)} // a group that took no part is -1, -1
+	if value = cut; len(m) >= 6 {
+		value = span{max(m[4], 0), max(m[5], 0)}
 	}
 	return cut, value, true
 }

@@ -42,25 +42,34 @@ func TestTagRules(t *testing.T) {
 		Left string
 		Tags []stats.Tag
 	}
-	istio := stats.TagRule{Name: "cluster_name", Regex: regexp.MustCompile(`^cluster\.((.+?(\..+?\.svc\.cluster\.local)?)\.)`)}
+	re := regexp.MustCompile
+	istio := stats.TagRule{Name: "cluster_name", Regex: re(`^cluster\.((.+?(\..+?\.svc\.cluster\.local)?)\.)`)}
 	for _, tc := range []struct {
 		name string
 		cfg  stats.TagConfig
 		stat string
 		want result
 	}{
-		{"fixed values come first", stats.TagConfig{Rules: []stats.TagRule{{Name: "zone", Fixed: "z1"}}}, "cluster.a.up",
-			result{"cluster.up", []stats.Tag{{"zone", "z1"}, {"envoy.cluster_name", "a"}}}},
-		{"a regex beside the default cuts the longer part", stats.TagConfig{Rules: []stats.TagRule{istio}},
-			"cluster.outbound|80||a.ns.svc.cluster.local.upstream_rq_total",
-			result{"cluster.upstream_rq_total", []stats.Tag{{"envoy.cluster_name", "outbound|80||a"},
-				{"cluster_name", "outbound|80||a.ns.svc.cluster.local"}}}},
+		{"fixed tags stand before those of the first token and behind those of any name", stats.TagConfig{
+			Fixed: []stats.Tag{{"zone", "z1"}}, Rules: []stats.TagRule{istio, {Name: "fx", Fixed: "v1"}}},
+			"cluster.outbound|80||a.ns.svc.cluster.local.upstream_rq_200",
+			result{"cluster.upstream_rq", []stats.Tag{{"envoy.response_code", "200"}, {"zone", "z1"}, {"fx", "v1"},
+				{"envoy.cluster_name", "outbound|80||a"}, {"cluster_name", "outbound|80||a.ns.svc.cluster.local"}}}},
 		{"defaults off", stats.TagConfig{NoDefaults: true}, "cluster.a.up", result{"cluster.a.up", nil}},
 		{"one default on", stats.TagConfig{NoDefaults: true, Rules: []stats.TagRule{{Name: "envoy.cluster_name"}}}, "cluster.a.upstream_rq_200",
 			result{"cluster.upstream_rq_200", []stats.Tag{{"envoy.cluster_name", "a"}}}},
-		{"one group is value and cut", stats.TagConfig{Rules: []stats.TagRule{{Name: "x", Regex: regexp.MustCompile(`_x(\d+)`)}}}, "a.b_x12",
-			result{"a.b_x", []stats.Tag{{"x", "12"}}}},
-		{"an empty match is none", stats.TagConfig{Rules: []stats.TagRule{{Name: "x", Regex: regexp.MustCompile(`b(q*)`)}}}, "a.b", result{"a.b", nil}},
+		{"one group is value and cut", stats.TagConfig{Rules: []stats.TagRule{{Name: "any", Regex: re(`upstream_(cx)_`)}}}, "x.upstream_cx_total",
+			result{"x.upstream__total", []stats.Tag{{"any", "cx"}}}},
+		{"groups without text, nothing left", stats.TagConfig{Rules: []stats.TagRule{{Name: "opt", Regex: re(`upstream_rq(_zz)?_total`)},
+			{Name: "two", Regex: re(`(upstream_rq(_qq)?_total)`)}}}, "cluster.h2.upstream_rq_total",
+			result{"cluster", []stats.Tag{{"opt", ""}, {"two", ""}, {"envoy.cluster_name", "h2"}}}},
+		{"the first rule of a name counts", stats.TagConfig{Rules: []stats.TagRule{{Name: "envoy.cluster_name", Regex: re(`^cluster\.(.*\.)x$`)},
+			{Name: "q", Fixed: "1"}, {Name: "q", Fixed: "2"}}}, "cluster.a.b.x",
+			result{"cluster.b.x", []stats.Tag{{"q", "1"}, {"envoy.cluster_name", "a"}}}},
+		{"rules with and without first token", stats.TagConfig{Rules: []stats.TagRule{{Name: "yy", Regex: re(`^server\.(l)(i)(v)e`)},
+			{Name: "zz", Regex: re(`^server\.live()$`)}, {Name: "ww", Regex: re(`^server\.live$`)}, {Name: "vv", Regex: re(`^ser(ve)r\.li.e$`)},
+			{Name: "uu", Regex: re(`^server$`)}, {Name: "tt", Regex: re(`^server.(live)$`)}}}, "server.live",
+			result{"serr", []stats.Tag{{"vv", "ve"}, {"tt", "live"}, {"yy", "i"}, {"zz", ""}}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got result
@@ -76,8 +85,6 @@ func TestTagRuleErrors(t *testing.T) {
 	many := make([]stats.Tag, stats.MaxTags/2+1)
 	for name, cfg := range map[string]stats.TagConfig{
 		"empty name":      {Rules: []stats.TagRule{{Regex: regexp.MustCompile("x")}}},
-		"twice":           {Rules: []stats.TagRule{{Name: "a", Fixed: "1"}, {Name: "a", Fixed: "2"}}},
-		"twice a default": {Rules: []stats.TagRule{{Name: "envoy.cluster_name", Regex: regexp.MustCompile("x(y)")}}},
 		"unknown default": {Rules: []stats.TagRule{{Name: "nope"}}},
 		"too many fixed":  {Fixed: many},
 	} {
@@ -238,7 +245,7 @@ func extractReference(name string) (string, []stats.Tag) {
 			left = append(left, name[i])
 		}
 	}
-	return string(left), tags
+	return strings.TrimRight(string(left), "."), tags
 }
 
 // fuzzWords are what makes names interesting.
