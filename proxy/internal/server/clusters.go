@@ -10,7 +10,7 @@ import (
 
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
-	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store}
+	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport}
 	s.clusters = cluster.NewManager(deps)
 	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if err := s.clusters.AddStatic(it.Message); err != nil {

@@ -97,6 +97,40 @@ func (s *Server) listener(p *listenerv3.Listener) (*listener.Listener, error) {
 	return l, nil
 }
 
+func chainMatch(p *listenerv3.FilterChainMatch) (listener.Match, error) {
+	m := listener.Match{
+		DestinationPort: uint16(p.GetDestinationPort().GetValue()), Transport: p.GetTransportProtocol(), ALPN: p.GetApplicationProtocols(),
+		SourceType: uint8(p.GetSourceType()),
+	}
+	for _, n := range p.GetServerNames() {
+		n = strings.ToLower(n)
+		if strings.Contains(strings.TrimPrefix(n, "*."), "*") {
+			return m, errors.New("partial wildcards are not supported in \"server_names\"")
+		}
+		m.ServerNames = append(m.ServerNames, n)
+	}
+	for _, x := range p.GetSourcePorts() {
+		m.SourcePorts = append(m.SourcePorts, uint16(x))
+	}
+	for _, l := range []struct {
+		from []*corev3.CidrRange
+		to   *[]netip.Prefix
+	}{{p.GetPrefixRanges(), &m.Destination}, {p.GetDirectSourcePrefixRanges(), &m.DirectSource}, {p.GetSourcePrefixRanges(), &m.Source}} {
+		for _, c := range l.from {
+			a, err := netip.ParseAddr(c.AddressPrefix)
+			if err != nil {
+				return m, fmt.Errorf("invalid ip/mask combo '%s/%d' (format is <ip>/<# mask bits>)", c.AddressPrefix, c.GetPrefixLen().GetValue())
+			}
+			pre, err := a.Prefix(int(c.GetPrefixLen().GetValue()))
+			if err != nil {
+				return m, fmt.Errorf("invalid ip/mask combo '%s/%d' (format is <ip>/<# mask bits>)", c.AddressPrefix, c.GetPrefixLen().GetValue())
+			}
+			*l.to = append(*l.to, pre)
+		}
+	}
+	return m, nil
+}
+
 func address(a *corev3.Address) (network.Address, error) {
 	switch x := a.GetAddress().(type) {
 	case *corev3.Address_SocketAddress:
@@ -112,9 +146,13 @@ func address(a *corev3.Address) (network.Address, error) {
 }
 
 func (s *Server) chain(l *listener.Listener, fc *listenerv3.FilterChain, scope astats.Scope, limit int) (*listener.Chain, error) {
-	ch := &listener.Chain{Name: fc.Name}
-	if fc.TransportSocket != nil {
-		return nil, errors.New("transport_socket is not supported yet")
+	ch := &listener.Chain{Name: fc.Name, ConnectTimeout: fc.GetTransportSocketConnectTimeout().AsDuration()}
+	var err error
+	if ch.Transport, err = s.downstreamTransport(fc.TransportSocket, scope); err != nil {
+		return nil, err
+	}
+	if ch.Match, err = chainMatch(fc.FilterChainMatch); err != nil {
+		return nil, err
 	}
 	if len(fc.Filters) != 1 {
 		return nil, errors.New("filters: exactly one network filter is supported yet")

@@ -1,0 +1,94 @@
+// Package secret holds TLS certificates, keys and trust: read from where a configuration names them (inline, files, environment),
+// static secrets of the bootstrap, or secrets that a subscription brings (SDS). It belongs to the main loop; what it hands out is
+// immutable.
+package secret
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// ReadSource reads a data source. The errors are Envoy's words.
+func ReadSource(d *corev3.DataSource) ([]byte, error) {
+	switch s := d.GetSpecifier().(type) {
+	case *corev3.DataSource_Filename:
+		b, err := os.ReadFile(s.Filename)
+		if err != nil {
+			return nil, fmt.Errorf("Invalid path: %s", s.Filename) //nolint:staticcheck // Envoy's text
+		}
+		return b, nil
+	case *corev3.DataSource_InlineBytes:
+		return s.InlineBytes, nil
+	case *corev3.DataSource_InlineString:
+		return []byte(s.InlineString), nil
+	case *corev3.DataSource_EnvironmentVariable:
+		v, ok := os.LookupEnv(s.EnvironmentVariable)
+		if !ok {
+			return nil, fmt.Errorf("environment variable doesn't exist: %s", s.EnvironmentVariable)
+		}
+		return []byte(v), nil
+	}
+	return nil, nil
+}
+
+func nameOf(d *corev3.DataSource) string {
+	if f := d.GetFilename(); f != "" {
+		return f
+	}
+	return "<inline>"
+}
+
+// Certificate reads a certificate chain and its key.
+func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
+	switch {
+	case p.GetPkcs12() != nil:
+		return nil, errors.New("pkcs12 is not supported yet")
+	case p.GetPrivateKeyProvider() != nil:
+		return nil, errors.New("private_key_provider is not supported yet")
+	case p.GetPassword() != nil:
+		return nil, errors.New("password is not supported yet")
+	}
+	chain, err := ReadSource(p.GetCertificateChain())
+	if err != nil {
+		return nil, err
+	}
+	key, err := ReadSource(p.GetPrivateKey())
+	if err != nil {
+		return nil, err
+	}
+	if len(chain) == 0 {
+		return nil, errors.New("Failed to load incomplete certificate from path: " + nameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
+	}
+	if len(key) == 0 {
+		return nil, errors.New("Failed to load incomplete private key from path: " + nameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
+	}
+	c, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		return nil, fmt.Errorf("Failed to load certificate chain from %s: %w", nameOf(p.GetCertificateChain()), err) //nolint:staticcheck // Envoy's text
+	}
+	if staple, err := ReadSource(p.GetOcspStaple()); err != nil {
+		return nil, err
+	} else if len(staple) > 0 {
+		c.OCSPStaple = staple
+	}
+	return &c, nil
+}
+
+// Roots reads the certificates of a trusted_ca.
+func Roots(d *corev3.DataSource) (*x509.CertPool, error) {
+	b, err := ReadSource(d)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(b) {
+		return nil, fmt.Errorf("Failed to load trusted CA certificates from %s", nameOf(d)) //nolint:staticcheck // Envoy's text
+	}
+	return pool, nil
+}

@@ -1,0 +1,390 @@
+package tls
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// Deps is what building contexts needs. owner: main loop.
+type Deps struct {
+	// Scope is the listener's or the cluster's.
+	Scope astats.Scope
+	// Match compiles a string matcher.
+	Match func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error)
+	// Secrets finds the secrets of sds_secret_config entries; nil: there are none.
+	Secrets Secrets
+}
+
+// Secrets finds secrets by configuration.
+type Secrets interface {
+	// Certificate and Validation return what is current, nil if it has not come yet; changed is called on the main loop whenever
+	// that changes.
+	Certificate(c *tlsv3.SdsSecretConfig, changed func()) (func() *tlsv3.TlsCertificate, error)
+	Validation(c *tlsv3.SdsSecretConfig, changed func()) (func() *tlsv3.CertificateValidationContext, error)
+}
+
+// ErrNotReady says that a secret has not come yet.
+const errNotReady = "TLS_error: Secret is not supplied by SDS"
+
+// Server makes the transport sockets of accepted connections. The context in it may be replaced while it serves.
+type Server struct {
+	ctx atomic.Pointer[Context]
+}
+
+// New returns the transport of one accepted connection.
+func (s *Server) New(*event.Worker) conn.Transport {
+	if x := s.ctx.Load(); x != nil {
+		return &Transport{ctx: x}
+	}
+	return notReady{}
+}
+
+// Client makes the transport sockets of connections to upstreams.
+type Client struct{ ctx atomic.Pointer[Context] }
+
+// New returns the transport of one connection to h.
+func (c *Client) New(_ *event.Worker, h *host.Host) (conn.Transport, string) {
+	x := c.ctx.Load()
+	if x == nil {
+		return nil, errNotReady
+	}
+	if x.autoHostSNI && h.Hostname != "" {
+		y := *x
+		y.config = x.config.Clone()
+		y.config.ServerName = h.Hostname
+		x = &y
+	}
+	return &Transport{ctx: x}, ""
+}
+
+// NewServer builds a server side from its configuration.
+func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
+	s := &Server{}
+	group := d.Scope.Scope("ssl").Group(stats.SSL)
+	d.Scope.Scope("server_ssl_socket_factory").Group(stats.SSLFactory)
+	b, err := newBuilder(p.GetCommonTlsContext(), d)
+	if err != nil {
+		return nil, err
+	}
+	if p.GetSessionTicketKeysSdsSecretConfig() != nil {
+		return nil, errors.New("session_ticket_keys_sds_secret_config is not supported yet")
+	}
+	build := func() (*Context, error) {
+		x := &Context{stats: group}
+		cfg, err := b.common(x, false)
+		if err != nil || cfg == nil {
+			return nil, err
+		}
+		if len(cfg.Certificates) == 0 {
+			return nil, errors.New("No TLS certificates found for server context") //nolint:staticcheck // Envoy's text
+		}
+		require := p.GetRequireClientCertificate().GetValue()
+		switch {
+		case require:
+			cfg.ClientAuth = tls.RequireAnyClientCert
+		case x.verifier != nil:
+			cfg.ClientAuth = tls.RequestClientCert
+		}
+		if x.verifier != nil {
+			x.verifier.server = true
+		}
+		if p.GetDisableStatelessSessionResumption() && p.GetDisableStatefulSessionResumption() || p.GetDisableStatelessSessionResumption() {
+			cfg.SessionTicketsDisabled = true
+		}
+		if keys := p.GetSessionTicketKeys(); keys != nil {
+			if err := ticketKeys(cfg, keys); err != nil {
+				return nil, err
+			}
+		}
+		chooseCertificate(cfg)
+		x.config = cfg
+		return x, nil
+	}
+	x, err := build()
+	if err != nil {
+		return nil, err
+	}
+	s.ctx.Store(x)
+	b.onChange(func() error { return replace(&s.ctx, build) })
+	return s, nil
+}
+
+func replace(p *atomic.Pointer[Context], build func() (*Context, error)) error {
+	x, err := build()
+	if err == nil && x != nil {
+		p.Store(x)
+	}
+	return err
+}
+
+func ticketKeys(cfg *tls.Config, keys *tlsv3.TlsSessionTicketKeys) error {
+	var list [][32]byte
+	for _, k := range keys.Keys {
+		b, err := secret.ReadSource(k)
+		if err != nil {
+			return err
+		}
+		if len(b) != 80 {
+			return errors.New("incorrect TLS session ticket key length. Length must be 80 bytes")
+		}
+		list = append(list, [32]byte(b[16:48]))
+	}
+	cfg.SetSessionTicketKeys(list)
+	return nil
+}
+
+// NewClient builds a client side from its configuration.
+func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
+	c := &Client{}
+	group := d.Scope.Scope("ssl").Group(stats.SSL)
+	d.Scope.Scope("client_ssl_socket_factory").Group(stats.SSLFactory)
+	b, err := newBuilder(p.GetCommonTlsContext(), d)
+	if err != nil {
+		return nil, err
+	}
+	build := func() (*Context, error) {
+		x := &Context{client: true, stats: group, autoHostSNI: p.GetAutoHostSni()}
+		cfg, err := b.common(x, true)
+		if err != nil || cfg == nil {
+			return nil, err
+		}
+		cfg.ServerName = p.GetSni()
+		if n := p.GetMaxSessionKeys(); n == nil || n.Value > 0 {
+			cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		}
+		x.config = cfg
+		return x, nil
+	}
+	x, err := build()
+	if err != nil {
+		return nil, err
+	}
+	c.ctx.Store(x)
+	b.onChange(func() error { return replace(&c.ctx, build) })
+	return c, nil
+}
+
+// builder holds what both sides have in common.
+type builder struct {
+	p       *tlsv3.CommonTlsContext
+	d       Deps
+	certs   []func() *tlsv3.TlsCertificate
+	valid   func() *tlsv3.CertificateValidationContext
+	changed func() error
+}
+
+func (b *builder) onChange(f func() error) { b.changed = f }
+
+func newBuilder(p *tlsv3.CommonTlsContext, d Deps) (*builder, error) {
+	b := &builder{p: p, d: d}
+	notify := func() {
+		if b.changed != nil {
+			_ = b.changed()
+		}
+	}
+	switch {
+	case p.GetCustomTlsCertificateSelector() != nil:
+		return nil, errors.New("custom_tls_certificate_selector is not supported yet")
+	case p.GetCustomHandshaker() != nil:
+		return nil, errors.New("custom_handshaker is not supported yet")
+	case p.GetKeyLog() != nil:
+		return nil, errors.New("key_log is not supported yet")
+	case len(p.GetTlsCertificates()) > 0 && len(p.GetTlsCertificateSdsSecretConfigs()) > 0:
+		return nil, errors.New("cannot have both tls_certificates and tls_certificate_sds_secret_configs")
+	}
+	for _, c := range p.GetTlsCertificates() {
+		b.certs = append(b.certs, func() *tlsv3.TlsCertificate { return c })
+	}
+	for _, c := range p.GetTlsCertificateSdsSecretConfigs() {
+		if d.Secrets == nil {
+			return nil, errors.New("tls_certificate_sds_secret_configs is not supported yet")
+		}
+		f, err := d.Secrets.Certificate(c, notify)
+		if err != nil {
+			return nil, err
+		}
+		b.certs = append(b.certs, f)
+	}
+	return b, b.validation(notify)
+}
+
+func (b *builder) validation(notify func()) error {
+	sds := func(c *tlsv3.SdsSecretConfig) (func() *tlsv3.CertificateValidationContext, error) {
+		if b.d.Secrets == nil {
+			return nil, errors.New("validation_context_sds_secret_config is not supported yet")
+		}
+		return b.d.Secrets.Validation(c, notify)
+	}
+	var err error
+	switch v := b.p.GetValidationContextType().(type) {
+	case *tlsv3.CommonTlsContext_ValidationContext:
+		b.valid = func() *tlsv3.CertificateValidationContext { return v.ValidationContext }
+	case *tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig:
+		b.valid, err = sds(v.ValidationContextSdsSecretConfig)
+	case *tlsv3.CommonTlsContext_CombinedValidationContext:
+		var dyn func() *tlsv3.CertificateValidationContext
+		if dyn, err = sds(v.CombinedValidationContext.ValidationContextSdsSecretConfig); err == nil {
+			b.valid = func() *tlsv3.CertificateValidationContext {
+				return merge(v.CombinedValidationContext.DefaultValidationContext, dyn())
+			}
+		}
+	case nil:
+	default:
+		err = errors.New("this kind of validation context is not supported yet")
+	}
+	return err
+}
+
+// common builds the configuration of both sides; nil without an error means that a secret is missing.
+func (b *builder) common(x *Context, client bool) (*tls.Config, error) {
+	cfg := &tls.Config{
+		DynamicRecordSizingDisabled: true, // sizes are chosen by what a pass wrote
+		NextProtos:                  b.p.GetAlpnProtocols(),
+		InsecureSkipVerify:          true, //nolint:gosec // the verifier below checks what Envoy checks, which is not the host name
+		Rand:                        rand.Reader,
+	}
+	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
+		return nil, err
+	}
+	for _, f := range b.certs {
+		p := f()
+		if p == nil {
+			return nil, nil
+		}
+		c, err := secret.Certificate(p)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Certificates = append(cfg.Certificates, *c)
+	}
+	if b.valid != nil {
+		p := b.valid()
+		if p == nil {
+			return nil, nil
+		}
+		v, err := b.verifierOf(p)
+		if err != nil {
+			return nil, err
+		}
+		x.verifier = v
+		cfg.VerifyConnection = v.verify
+	}
+	return cfg, nil
+}
+
+var versions = map[tlsv3.TlsParameters_TlsProtocol]uint16{
+	tlsv3.TlsParameters_TLSv1_0: tls.VersionTLS10, tlsv3.TlsParameters_TLSv1_1: tls.VersionTLS11,
+	tlsv3.TlsParameters_TLSv1_2: tls.VersionTLS12, tlsv3.TlsParameters_TLSv1_3: tls.VersionTLS13,
+}
+
+var curves = map[string]tls.CurveID{
+	"X25519": tls.X25519, "P-256": tls.CurveP256, "P-384": tls.CurveP384, "P-521": tls.CurveP521, "X25519MLKEM768": tls.X25519MLKEM768,
+}
+
+// params sets versions, cipher suites and curves: Envoy's defaults are TLS 1.2 to 1.3 for servers and 1.2 only for clients.
+func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
+	cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS13
+	if client {
+		cfg.MaxVersion = tls.VersionTLS12
+	}
+	if v, ok := versions[p.GetTlsMinimumProtocolVersion()]; ok {
+		cfg.MinVersion = v
+	}
+	if v, ok := versions[p.GetTlsMaximumProtocolVersion()]; ok {
+		cfg.MaxVersion = v
+	}
+	if cfg.MinVersion > cfg.MaxVersion {
+		return errors.New("tls_minimum_protocol_version is above tls_maximum_protocol_version")
+	}
+	for _, group := range p.GetCipherSuites() {
+		for _, name := range strings.Split(strings.Trim(group, "[]"), "|") {
+			id, ok := stats.SSLCipherID(name)
+			if !ok {
+				return fmt.Errorf("Failed to initialize cipher suites %s. The following ciphers were rejected when tried individually: %s", //nolint:staticcheck // Envoy's text
+					strings.Join(p.GetCipherSuites(), ":"), name)
+			}
+			cfg.CipherSuites = append(cfg.CipherSuites, id)
+		}
+	}
+	for _, name := range p.GetEcdhCurves() {
+		id, ok := curves[name]
+		if !ok {
+			return fmt.Errorf("Failed to initialize ECDH curves %s", strings.Join(p.GetEcdhCurves(), ":")) //nolint:staticcheck // Envoy's text
+		}
+		cfg.CurvePreferences = append(cfg.CurvePreferences, id)
+	}
+	if len(cfg.CurvePreferences) == 0 {
+		cfg.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256}
+	}
+	return nil
+}
+
+func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, error) {
+	v := &verifier{untrusted: p.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED}
+	if p.GetCrl() != nil {
+		return nil, errors.New("crl is not supported yet")
+	}
+	if p.GetCustomValidatorConfig() != nil {
+		return nil, errors.New("custom_validator_config is not supported yet")
+	}
+	if p.GetTrustedCa() != nil {
+		roots, err := secret.Roots(p.TrustedCa)
+		if err != nil {
+			return nil, err
+		}
+		v.roots = roots
+	} else if len(p.GetMatchTypedSubjectAltNames()) > 0 && !p.GetAllowExpiredCertificate() {
+		return nil, errors.New("SAN-based verification of peer certificates without trusted CA is insecure and not allowed")
+	}
+	kinds := map[tlsv3.SubjectAltNameMatcher_SanType]string{1: "email", 2: "dns", 3: "uri", 4: "ip"}
+	for _, m := range p.GetMatchTypedSubjectAltNames() {
+		f, err := b.d.Match(m.Matcher)
+		if err != nil {
+			return nil, err
+		}
+		v.sans = append(v.sans, SANMatch{Kind: kinds[m.SanType], Match: f.Match})
+	}
+	for _, h := range p.GetVerifyCertificateHash() {
+		if v.hashes == nil {
+			v.hashes = map[string]bool{}
+		}
+		v.hashes[strings.ToLower(strings.ReplaceAll(h, ":", ""))] = true
+	}
+	for _, h := range p.GetVerifyCertificateSpki() {
+		raw, err := base64.StdEncoding.DecodeString(h)
+		if err != nil || len(raw) != 32 {
+			return nil, fmt.Errorf("Invalid base64-encoded SHA-256 %s", h) //nolint:staticcheck // Envoy's text
+		}
+		if v.spki == nil {
+			v.spki = map[string]bool{}
+		}
+		v.spki[string(raw)] = true
+	}
+	return v, nil
+}
+
+// chooseCertificate makes the server pick by SNI as crypto/tls does, falling back to the first certificate.
+func chooseCertificate(cfg *tls.Config) {
+	for i := range cfg.Certificates {
+		c := &cfg.Certificates[i]
+		if c.Leaf != nil {
+			sort.Strings(c.Leaf.DNSNames)
+		}
+	}
+}
