@@ -261,6 +261,9 @@ func (w *Worker) Step(wait bool) int {
 		w.ends[i] = nil
 	}
 	w.ends = w.ends[:0]
+	if w.Stats != nil {
+		w.Stats.Settle()
+	}
 	if n > 0 {
 		w.Passes.record(w.clk.Mono() - start)
 	}
