@@ -27,7 +27,7 @@ func (b *Buffer) Pool() *Pool { return b.pool }
 // Len returns the number of bytes held.
 func (b *Buffer) Len() int { return b.n }
 
-// Borrow makes b a view of p, which the caller still owns and will reuse after the callback. b must be empty.
+// Borrow adds a view of p to the end of b. The caller still owns p and will reuse it after the callback.
 func (b *Buffer) Borrow(p []byte) {
 	if len(p) == 0 {
 		return

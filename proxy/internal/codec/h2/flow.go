@@ -22,6 +22,7 @@ func (s *session) quantum(st *stream, n int) int {
 
 // pump sends what waits, as far as it may.
 func (s *session) pump() {
+	defer s.flushPart()
 	for s.ready != nil && !s.blocked && !s.dead && s.err == nil {
 		st := s.ready
 		body := st.out.Len() - st.trailerLen
@@ -36,7 +37,11 @@ func (s *session) pump() {
 			s.writeData(st, &st.out, 0, true)
 		}
 		st.stalled = false
-		if st.out.Len() == st.trailerLen && st.trailerLen > 0 {
+		trailers := st.out.Len() == st.trailerLen && st.trailerLen > 0
+		if s.partFrames == maxPart || trailers || st.localEndSent || st.bufAbove {
+			s.flushPart()
+		}
+		if trailers {
 			s.sendTrailers(st)
 		}
 		if st.ready() {

@@ -105,11 +105,11 @@ func (s *session) beginRequest(id uint32) bool {
 		s.fail(errStreamID)
 		return false
 	}
+	s.lastPeer = id
 	if id > s.lastSent {
 		// After GOAWAY: the client will send it again elsewhere.
 		return true
 	}
-	s.lastPeer = id
 	if s.streams.n >= int(s.opts.MaxConcurrentStreams) {
 		s.count(errRefused)
 		s.writeReset(id, codeRefused)

@@ -48,9 +48,10 @@ type session struct {
 	connSend     int64 // connection window for sending
 	connRecv     int64 // connection window for receiving, and what of it waits to be given back
 	connConsumed int64
-	part         buffer.Buffer // a piece of a body on its way out
-	peerWindow   int64         // SETTINGS_INITIAL_WINDOW_SIZE of the peer
-	peerFrame    int           // SETTINGS_MAX_FRAME_SIZE of the peer
+	part         buffer.Buffer // DATA frames on their way out, see writeData
+	partFrames   int
+	peerWindow   int64 // SETTINGS_INITIAL_WINDOW_SIZE of the peer
+	peerFrame    int   // SETTINGS_MAX_FRAME_SIZE of the peer
 	peerStreams  uint32
 	peerConnect  bool // SETTINGS_ENABLE_CONNECT_PROTOCOL of the peer
 	gotSettings  bool
@@ -448,7 +449,7 @@ func (s *session) fail(err *codec.Err) {
 		return
 	}
 	s.start()
-	s.writeGoAway(s.lastPeer, err.H2Code, err.Text)
+	s.writeGoAway(min(s.lastPeer, s.lastSent), err.H2Code, err.Text)
 	s.abort(err)
 }
 
@@ -490,6 +491,7 @@ func (s *session) destroy() {
 	s.pool.putScratch(s.block.rest)
 	s.block.rest = nil
 	s.in.Reset()
+	s.part.Reset()
 }
 
 // highWatermark: bodies are held back from now on, and whoever feeds a stream is told.

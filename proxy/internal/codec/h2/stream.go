@@ -70,7 +70,7 @@ func (st *stream) init(s *session) {
 	st.contentLength = -1
 	st.recvWindow = int64(s.opts.InitialStreamWindow)
 	st.sendWindow = s.peerWindow
-	st.out.Init(s.out.Out().Pool())
+	st.out.Init(s.in.Pool())
 }
 
 // recycle forgets everything but memory that is worth keeping.
@@ -104,7 +104,11 @@ func (st *stream) encodeData(data *buffer.Buffer, end bool) {
 		for data.Len() > 0 && s.maySend(st) {
 			n := s.quantum(st, data.Len())
 			s.writeData(st, data, n, end && n == data.Len())
+			if s.partFrames == maxPart {
+				s.flushPart()
+			}
 		}
+		s.flushPart()
 		if data.Len() == 0 {
 			s.afterSend(st)
 			return

@@ -7,6 +7,9 @@ import (
 	hstats "github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
+// maxPart bounds the DATA frames that are handed over together: two runs of bytes each, and the connection sends 16 at a time.
+const maxPart = 7
+
 // copyLimit is up to which size a body is copied behind its frame header; larger ones are handed over as they are.
 const copyLimit = 2048
 
@@ -102,7 +105,8 @@ func (s *session) writeBlock(st *stream, b []byte, flags uint8) (wire uint64) {
 	}
 }
 
-// writeData sends one DATA frame with the first n bytes of data.
+// writeData sends one DATA frame with the first n bytes of data. A small one is copied behind its header. Large ones gather in s.part,
+// headers and bodies in turn, and go out together by flushPart: it must be called before anything else is written for the stream.
 func (s *session) writeData(st *stream, data *buffer.Buffer, n int, end bool) {
 	flags := uint8(0)
 	if end {
@@ -112,8 +116,9 @@ func (s *session) writeData(st *stream, data *buffer.Buffer, n int, end bool) {
 	st.bytes.Sent += uint64(frameHeaderLen + n)
 	st.sendWindow -= int64(n)
 	s.connSend -= int64(n)
-	out := s.out.Out()
-	if n <= copyLimit {
+	s.sentData(frameHeaderLen + n)
+	if n <= copyLimit && s.part.Len() == 0 {
+		out := s.out.Out()
 		b := appendFrame(out.Reserve(frameHeaderLen+n), n, frameData, flags, st.id)
 		for left := n; left > 0; {
 			f := data.Front()
@@ -123,28 +128,31 @@ func (s *session) writeData(st *stream, data *buffer.Buffer, n int, end bool) {
 			data.Drain(len(f))
 		}
 		out.Commit(b)
-		s.sentData(frameHeaderLen + n)
 		return
 	}
-	s.sentData(frameHeaderLen + n)
-	out.Commit(appendFrame(out.Reserve(frameHeaderLen), n, frameData, flags, st.id))
-	switch {
-	case n == data.Len():
-		s.out.WriteData(data)
-	case data.Borrowed():
-		// Views of borrowed memory: moving would copy.
-		for n > 0 {
-			f := data.Front()
-			f = f[:min(n, len(f))]
-			s.part.Borrow(f)
-			s.out.WriteData(&s.part)
-			s.part.Reset()
-			data.Drain(len(f))
-			n -= len(f)
-		}
-	default:
-		s.part.MoveN(data, n)
+	p := &s.part
+	p.Commit(appendFrame(p.Reserve(frameHeaderLen), n, frameData, flags, st.id))
+	s.partFrames++
+	if !data.Borrowed() {
+		p.MoveN(data, n)
+		return
+	}
+	// Views of borrowed memory: moving would copy.
+	for n > 0 {
+		f := data.Front()
+		f = f[:min(n, len(f))]
+		p.Borrow(f)
+		data.Drain(len(f))
+		n -= len(f)
+	}
+}
+
+// flushPart hands the gathered DATA frames over.
+func (s *session) flushPart() {
+	if s.partFrames > 0 {
+		s.partFrames = 0
 		s.out.WriteData(&s.part)
+		s.part.Reset()
 	}
 }
 
