@@ -99,7 +99,8 @@ func (f *fastHead) statusLine() (s statusLine, ok bool) {
 	return s, s.setCode(buf[9:12]) == nil
 }
 
-// lineEnd finds the CR LF from i on; it fails at any other control character but TAB.
+// lineEnd finds the CR LF from i on; it fails at any other control character but TAB. A folded line that follows is not its
+// concern: it cannot be a field, as its first character is not one of a name.
 func (f *fastHead) lineEnd(i int) (end int, ok bool) {
 	buf := f.buf
 	for i < f.end {
@@ -114,9 +115,7 @@ func (f *fastHead) lineEnd(i int) (end int, ok bool) {
 		switch {
 		case buf[i] == '\t':
 			i++
-		case buf[i] == '\r' && i+2 < f.end && buf[i+1] == '\n':
-			return i, buf[i+2] != ' ' && buf[i+2] != '\t'
-		case buf[i] == '\r' && i+2 == f.end && buf[i+1] == '\n':
+		case buf[i] == '\r' && buf[i+1] == '\n' && i+2 <= f.end:
 			return i, true
 		default:
 			return 0, false

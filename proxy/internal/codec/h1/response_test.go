@@ -276,3 +276,17 @@ func TestManyExchanges(t *testing.T) {
 		}
 	}
 }
+
+// Bytes behind a response are known before the pool is told that the connection is free.
+func TestSurplusIsSeenInTime(t *testing.T) {
+	for _, in := range []string{answer("okX", "Content-Length: 2"), answer("X", "Content-Length: 0"), answer("0\r\n\r\nX", "Transfer-Encoding: chunked")} {
+		u := newRouter(t, &h1.Options{})
+		u.get()
+		if _, err := u.feed(in, 0); err != h1.ErrExtraneous {
+			t.Errorf("%q: error %v", in, err)
+		}
+		if log := u.events(); !strings.HasSuffix(log, doneNot) {
+			t.Errorf("%q: %s", in, log)
+		}
+	}
+}
