@@ -1,0 +1,6 @@
+package log
+
+import "syscall"
+
+// threadID is what %t prints.
+func threadID() int { return syscall.Gettid() }
