@@ -308,7 +308,8 @@ func (s *Stream) lookup() {
 	if s.table == nil {
 		return
 	}
-	s.route = s.table.Match(&route.Request{Headers: &s.req, Info: &s.inf, Random: s.random, Runtime: s.h.cfg.Runtime})
+	s.match = route.Request{Headers: &s.req, Info: &s.inf, Random: s.random, Runtime: s.h.cfg.Runtime}
+	s.route = s.table.Match(&s.match)
 	if s.route == nil {
 		return
 	}

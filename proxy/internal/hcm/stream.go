@@ -34,7 +34,8 @@ type Stream struct {
 
 	table *route.Table
 	route *route.Entry
-	// clearHeaders is what was replied locally; random is one number for all decisions of this request.
+	match route.Request
+	// random is one number for all decisions of this request.
 	random uint64
 
 	idleTimeout int64 // ns, of this stream
@@ -127,7 +128,7 @@ func (s *Stream) release() {
 	s.req.Release()
 	s.reply.Release()
 	s.arena.Release()
-	s.h, s.enc, s.table, s.route = nil, nil, nil, nil
+	s.h, s.enc, s.table, s.route, s.match = nil, nil, nil, nil, route.Request{}
 }
 
 func (s *Stream) begin(h *Conn, enc codec.ServerStream) {

@@ -73,7 +73,7 @@ func (l *local) Flush() {
 	for i, r := range l.dead {
 		l.dead[i] = nil
 		l.live--
-		*r = Router{l: l, w: l.w, timer: r.timer, backoff: r.backoff, tries: r.tries[:0]}
+		*r = Router{l: l, w: l.w, timer: r.timer, backoff: r.backoff, tries: r.tries[:0], watch: r.watch}
 		if len(l.free) < maxFree {
 			l.free = append(l.free, r)
 		} else {

@@ -63,6 +63,7 @@ type Router struct {
 	try     *attempt // the current attempt
 	final   *attempt // the attempt whose response is being sent
 	tries   []*host.Host
+	pick    lb.Context
 
 	timeout time.Duration
 	perTry  time.Duration
@@ -152,14 +153,15 @@ func (r *Router) start(isRetry bool) {
 	r.attempts++
 	info := r.cb.Info()
 	info.Attempts = r.attempts
-	ctx := lb.Context{W: r.w, Headers: r.head}
+	r.pick = lb.Context{W: r.w, Headers: r.head}
+	ctx := &r.pick
 	if isRetry {
 		ctx.Exclude = r.retry.exclude(r)
 	}
 	if hp := r.rt.HashPolicy; hp != nil {
 		ctx.Hash, ctx.HasHash = hp.Hash(&route.Request{Headers: r.head, Info: info})
 	}
-	h := r.cluster.Pick(&ctx)
+	h := r.cluster.Pick(ctx)
 	if h == nil {
 		info.Flags.Set(stream.NoHealthyUpstream)
 		r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamCxNoneHealthy))

@@ -195,9 +195,7 @@ func (s *Server) hcmDeps(l *listener.Listener, p *hcmv3.HttpConnectionManager, s
 		AccessLogs: func(p *hcmv3.HttpConnectionManager) (aaccesslog.Loggers, error) {
 			return s.accessLogs(p.AccessLog)
 		},
-		LogFilter: func(*hcmv3.ResponseMapper) (aaccesslog.Filter, error) {
-			return nil, errors.New("local_reply_config.mappers is not supported yet")
-		},
+		LogFilter: s.mapperFilter,
 	}
 }
 
