@@ -14,8 +14,12 @@ type exchange struct {
 	c   *Client
 	dec codec.ResponseDecoder
 	enc encoder
-	id  uint32
+	exchangeState
+}
 
+// exchangeState is what is plain about an exchange, and zero at its start.
+type exchangeState struct {
+	id      uint32
 	version http.Proto
 	isHead  bool
 	connect bool

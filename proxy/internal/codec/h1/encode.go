@@ -37,12 +37,8 @@ func putFields(p []byte, h *http.HeaderMap, skip *http.Set) ([]byte, int) {
 	count := 0
 	for i := range list {
 		f := &list[i]
-		if f.ID != http.None {
-			if f.ID <= http.Protocol || skip.Has(f.ID) {
-				continue
-			}
-		} else if !allOf(f.Name, ctToken) {
-			continue // a filter's mistake: it must not become another field
+		if f.ID != http.None && (f.ID <= http.Protocol || skip.Has(f.ID)) {
+			continue
 		}
 		count++
 		n := len(p)
@@ -72,7 +68,7 @@ func (o *Options) formatter(h *http.HeaderMap) http.KeyFormatter {
 }
 
 // encodeHead appends a head to out: the start line in parts, host first if it has a value, the fields and the tail. It returns
-// the bytes, and appends nothing and returns -1 if some value holds CR or LF, as only a filter could have put there: it
+// the bytes, and appends nothing and returns -1 if some name or value holds CR or LF, as only a filter could have put there: it
 // would be read as another line.
 func (o *Options) encodeHead(out *buffer.Buffer, h *http.HeaderMap, start [4]string, authority *http.Header, tail string,
 	skip *http.Set) int {
@@ -136,7 +132,7 @@ func formattedHead(out *buffer.Buffer, h *http.HeaderMap, start [4]string, autho
 		field("host", authority.Value)
 	}
 	for _, f := range h.All() {
-		if f.ID != http.None && (f.ID <= http.Protocol || skip.Has(f.ID)) || f.ID == http.None && !allOf(f.Name, ctToken) {
+		if f.ID != http.None && (f.ID <= http.Protocol || skip.Has(f.ID)) {
 			continue
 		}
 		field(f.Name, f.Value)

@@ -96,11 +96,10 @@ func (f *fastHead) statusLine() (s statusLine, ok bool) {
 	s.version = http.HTTP11
 	s.reason = buf[13:end:end]
 	f.pos = end + 2
-	return s, s.setCode(buf[9:12]) == nil
+	return s, s.digits(buf[9:12])
 }
 
-// lineEnd finds the CR LF from i on; it fails at any other control character but TAB. A folded line that follows is not its
-// concern: it cannot be a field, as its first character is not one of a name.
+// lineEnd finds the CR LF from i on; it fails at any other control character but TAB.
 func (f *fastHead) lineEnd(i int) (end int, ok bool) {
 	buf := f.buf
 	for i < f.end {
@@ -124,12 +123,18 @@ func (f *fastHead) lineEnd(i int) (end int, ok bool) {
 	return 0, false
 }
 
-// fields parses the fields up to the head's end into h.
+// fields parses the fields up to the head's end into h. A folded line needs no check: it cannot be a field, as its first
+// character is not one of a name.
 func (f *fastHead) fields(h *http.HeaderMap, rules *fieldRules, max int) bool {
 	buf := f.buf
-	bld := h.Builder()
-	max += bld.Len()
-	host := bld.Len() - 1
+	list := h.All()
+	size := h.Size()
+	var have http.Set
+	for k := range list {
+		have[0] |= 1 << list[k].ID // pseudo headers have low IDs
+	}
+	max += len(list)
+	host := len(list) - 1
 	seenHost := !rules.host
 	i := f.pos
 	for {
@@ -138,7 +143,7 @@ func (f *fastHead) fields(h *http.HeaderMap, rules *fieldRules, max int) bool {
 		}
 		if buf[i] == '\r' && buf[i+1] == '\n' {
 			f.pos = i + 2
-			h.Build(&bld)
+			h.Adopt(list, have, size)
 			return seenHost
 		}
 		colon := i
@@ -157,11 +162,28 @@ func (f *fastHead) fields(h *http.HeaderMap, rules *fieldRules, max int) bool {
 		for buf[start] == ' ' || buf[start] == '\t' {
 			start++
 		}
-		end, ok := f.lineEnd(start)
-		if !ok {
-			return false
+		end := start
+		for {
+			if end >= f.end {
+				return false
+			}
+			x := load(buf, end)
+			del := x ^ ones*0x7f
+			m := ((x-ones*0x20)&^x | (del-ones)&^del) & highs
+			if m == 0 {
+				end += 8
+				continue
+			}
+			end += bits.TrailingZeros64(m) / 8
+			if buf[end] != '\t' {
+				break
+			}
+			end++
 		}
 		next := end + 2
+		if next > f.end || buf[end] != '\r' || buf[end+1] != '\n' {
+			return false
+		}
 		for end > start && blank(buf[end-1]) {
 			end--
 		}
@@ -175,22 +197,29 @@ func (f *fastHead) fields(h *http.HeaderMap, rules *fieldRules, max int) bool {
 			if !lowerToken(name) {
 				return false
 			}
-			bld.Add(http.None, http.View(name), value)
+			list = append(list, http.Header{Name: http.View(name), Value: value})
+			have[0] |= 1
+			size += len(name) + len(value)
 		} else {
+			word, bit := id>>6&1, uint64(1)<<(id&63)
 			switch {
 			case id == http.Host && rules.host:
 				if seenHost {
 					return false
 				}
 				seenHost = true
-				bld.Replace(host, value)
-			case bld.Has(id) && rules.merge.Has(id):
+				list[host].Value = value
+				size += len(value) - len(noHost)
+			case have[word]&rules.merge[word]&bit != 0:
 				return false
 			default:
-				bld.Add(id, id.Name(), value)
+				n := id.Name()
+				list = append(list, http.Header{Name: n, Value: value, ID: id})
+				have[word] |= bit
+				size += len(n) + len(value)
 			}
 		}
-		if bld.Len() > max {
+		if len(list) > max {
 			return false
 		}
 		i = next

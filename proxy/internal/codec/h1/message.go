@@ -21,25 +21,33 @@ const (
 // message is what reading a request and reading a response have in common. owner: worker.
 type message struct {
 	h        *http.HeaderMap // the head, owned by the user
-	bytes    codec.Bytes
-	left     uint64 // bytes to come of the body or of the chunk
-	part     []byte // a head or trailers that have come in part
-	run      []byte // the first run of body bytes of this pass, borrowed
+	part     []byte          // a head or trailers that have come in part
+	run      []byte          // the first run of body bytes of this pass, borrowed
 	data     buffer.Buffer
 	trailers http.HeaderMap
-	chunk    chunkState
-	phase    phase
-	looked   bool        // the start line of a partial head was checked
-	action   Underscores // for trailers
-	scanned  int         // how much of head has been searched for its end
-	line     int         // bytes of the chunk-size line
+	messageState
 }
 
-// release gives back what the message holds of pooled memory.
-func (m *message) release() {
-	m.data.Reset()
-	m.trailers.Release()
-	m.run = nil
+// messageState is what is plain about a message, and zero at its start.
+type messageState struct {
+	bytes   codec.Bytes
+	left    uint64 // bytes to come of the body or of the chunk
+	chunk   chunkState
+	phase   phase
+	looked  bool        // the start line of a partial head was checked
+	action  Underscores // for trailers
+	scanned int         // how much of head has been searched for its end
+	line    int         // bytes of the chunk-size line
+}
+
+// reset gives back what the message holds of pooled memory and makes it ready for the next.
+func (m *message) reset() {
+	m.drop()
+	if m.trailers.Arena() != nil {
+		m.trailers.Release()
+	}
+	m.h = nil
+	m.messageState = messageState{}
 	if cap(m.part) > keptHead {
 		m.part = nil
 	}

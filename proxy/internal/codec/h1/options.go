@@ -128,9 +128,10 @@ func (p *Pool) getRequest() *request {
 
 func (p *Pool) putRequest(r *request) {
 	p.live--
-	r.release()
+	r.message.reset()
+	r.s, r.dec, r.enc = nil, nil, encoder{}
+	r.requestState = requestState{}
 	p.shrink()
-	*r = request{message: message{part: r.part, trailers: r.trailers}}
 	if len(p.requests) < maxFreeMessages {
 		p.requests = append(p.requests, r)
 	}
@@ -158,9 +159,10 @@ func (p *Pool) getExchange() *exchange {
 
 func (p *Pool) putExchange(x *exchange) {
 	p.live--
-	x.release()
+	x.message.reset()
+	x.c, x.dec, x.enc = nil, nil, encoder{}
+	x.exchangeState = exchangeState{}
 	p.shrink()
-	*x = exchange{message: message{part: x.part, trailers: x.trailers}}
 	if len(p.responses) < maxFreeMessages {
 		p.responses = append(p.responses, x)
 	}

@@ -50,15 +50,22 @@ func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
 }
 
 func (s *statusLine) setCode(b []byte) *codec.Err {
-	if len(b) != 3 || b[0] < '1' || b[0] > '9' || b[1]-'0' > 9 || b[2]-'0' > 9 {
+	if !s.digits(b) {
 		return ErrStatusLine
 	}
 	if _, st := value(s.reason); st == valueBad {
 		return ErrFieldValue
 	}
+	return nil
+}
+
+func (s *statusLine) digits(b []byte) bool {
+	if len(b) != 3 || b[0] < '1' || b[0] > '9' || b[1]-'0' > 9 || b[2]-'0' > 9 {
+		return false
+	}
 	s.code = int(b[0]-'0')*100 + int(b[1]-'0')*10 + int(b[2]-'0')
 	s.text = statusLines[s.code][9:12]
-	return nil
+	return true
 }
 
 // fastResponse is parseResponse for heads that are complete in b and have nothing unusual. It returns the bytes of the head, 0

@@ -14,8 +14,12 @@ type request struct {
 	s   *Server
 	dec codec.RequestDecoder
 	enc encoder
-	id  uint32
+	requestState
+}
 
+// requestState is what is plain about a request, and zero at its start.
+type requestState struct {
+	id        uint32
 	version   http.Proto
 	isHead    bool
 	connect   bool
