@@ -7,8 +7,10 @@
 package main
 
 import (
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/unitchecker"
 
+	"github.com/dragoman-proxy/dragoman/tools/banallow"
 	"github.com/dragoman-proxy/dragoman/tools/bannedcall"
 	"github.com/dragoman-proxy/dragoman/tools/globallog"
 	"github.com/dragoman-proxy/dragoman/tools/hotfmt"
@@ -17,11 +19,12 @@ import (
 )
 
 func main() {
-	unitchecker.Main(
+	analyzers := []*analysis.Analyzer{
 		bannedcall.Analyzer,
 		globallog.Analyzer,
 		hotfmt.Analyzer,
 		initeffect.Analyzer,
 		nakedgo.Analyzer,
-	)
+	}
+	unitchecker.Main(append(analyzers, banallow.New(analyzers...))...)
 }

@@ -14,7 +14,7 @@ type threads struct{ wg sync.WaitGroup }
 // scheduler has no say in the order of its work. When it stops, its sockets are closed and its driver is freed.
 func (t *threads) start(w *event.Worker, locked bool, done func()) {
 	t.wg.Add(1)
-	go func() { //ban:allow go one goroutine per event loop, for its whole life
+	go func() { //ban:allow nakedgo one goroutine per event loop, for its whole life
 		defer t.wg.Done()
 		if locked {
 			runtime.LockOSThread()

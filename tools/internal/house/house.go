@@ -95,7 +95,8 @@ func name(f *types.Func) string {
 	return ""
 }
 
-const allow = "//ban:allow"
+// Allow begins a comment that allows its line to break a rule.
+const Allow = "//ban:allow"
 
 // Report reports a finding, unless its line or the line above it allows it. An allowance without a reason is a finding.
 func Report(pass *analysis.Pass, pos token.Pos, format string, args ...any) {
@@ -108,15 +109,15 @@ func Report(pass *analysis.Pass, pos token.Pos, format string, args ...any) {
 	for _, g := range f.Comments {
 		for _, c := range g.List {
 			at := pass.Fset.Position(c.Pos()).Line
-			if at != line && at != line-1 || !strings.HasPrefix(c.Text, allow) {
+			if at != line && at != line-1 || !strings.HasPrefix(c.Text, Allow) {
 				continue
 			}
-			words := strings.Fields(strings.TrimPrefix(c.Text, allow))
+			words := strings.Fields(strings.TrimPrefix(c.Text, Allow))
 			if len(words) == 0 || words[0] != pass.Analyzer.Name {
 				continue
 			}
 			if len(words) < 3 {
-				pass.Reportf(pos, "%s %s needs a reason of at least two words", allow, pass.Analyzer.Name)
+				pass.Reportf(pos, "%s %s needs a reason of at least two words", Allow, pass.Analyzer.Name)
 			}
 			return
 		}
