@@ -31,6 +31,7 @@ type Context struct {
 	Rand *rand.Source
 
 	scratch []byte
+	iso     isoCache
 }
 
 // Options are what compiling needs to know of the process. The zero value knows nothing of it.

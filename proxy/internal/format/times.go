@@ -126,7 +126,7 @@ func clockOp(get func(c *Context) int64, local bool) func(b *builder) (*operator
 		format := b.param
 		if format == "" {
 			if !local {
-				return &operator{append: func(dst []byte, c *Context) ([]byte, bool) { return appendISO(dst, get(c)), true }}, nil
+				return &operator{append: func(dst []byte, c *Context) ([]byte, bool) { return c.iso.append(dst, get(c)), true }}, nil
 			}
 			format = "%Y-%m-%dT%H:%M:%E3S%z"
 		}
@@ -140,22 +140,34 @@ func clockOp(get func(c *Context) int64, local bool) func(b *builder) (*operator
 	}
 }
 
-// appendISO appends "2006-01-02T15:04:05.000Z".
-func appendISO(dst []byte, wall int64) []byte {
-	ms := floorDiv(wall, int64(time.Millisecond))
-	days := floorDiv(ms, 86_400_000)
-	rest := int(ms - days*86_400_000)
-	y, m, d := civil(days)
-	dst = appendPadded(dst, y, 4)
-	dst = append(dst, '-', byte('0'+m/10), byte('0'+m%10), '-', byte('0'+d/10), byte('0'+d%10), 'T')
-	s := rest / 1000
-	dst = append2(dst, s/3600)
-	dst = append(dst, ':')
-	dst = append2(dst, s/60%60)
-	dst = append(dst, ':')
-	dst = append2(dst, s%60)
-	f := rest % 1000
+// isoCache holds the text of the last second that was printed.
+type isoCache struct {
+	second int64
+	text   [len("2006-01-02T15:04:05")]byte
+}
+
+// append appends "2006-01-02T15:04:05.000Z".
+func (c *isoCache) append(dst []byte, wall int64) []byte {
+	second := floorDiv(wall, int64(time.Second))
+	if second != c.second || c.text[0] == 0 {
+		c.second = second
+		appendSecond(c.text[:0], second)
+	}
+	dst = append(dst, c.text[:]...)
+	f := int(wall-second*int64(time.Second)) / int(time.Millisecond)
 	return append(dst, '.', byte('0'+f/100), byte('0'+f/10%10), byte('0'+f%10), 'Z')
+}
+
+func appendSecond(dst []byte, second int64) []byte {
+	days := floorDiv(second, 86_400)
+	s := int(second - days*86_400)
+	y, m, d := civil(days)
+	dst = append(appendPadded(dst, y, 4), '-')
+	dst = append(append2(dst, m), '-')
+	dst = append(append2(dst, d), 'T')
+	dst = append(append2(dst, s/3600), ':')
+	dst = append(append2(dst, s/60%60), ':')
+	return append2(dst, s%60)
 }
 
 func append2(dst []byte, v int) []byte { return append(dst, byte('0'+v/10), byte('0'+v%10)) }
