@@ -89,6 +89,9 @@ func TestResponses(t *testing.T) {
 			}
 			want := strings.ReplaceAll(tt.events, badHeader, "done false\n1 reset \"protocol error\" http2.invalid.header.field")
 			want = strings.ReplaceAll(want, badMessage, "done false\n1 reset \"protocol error\" http2.violation.of.messaging.rule")
+			if tt.err != "" {
+				want = strings.Replace(want, "done false", "max 0\ndone false", 1)
+			}
 			eq(t, "events", c.drain(), want)
 		})
 	}

@@ -57,6 +57,7 @@ type server struct {
 	c      *h2.Server
 	events []string
 	byID   map[uint32]*serverStream
+	closed bool
 	// on is called with each new stream; the default does nothing.
 	on func(x *serverStream, event string)
 }
@@ -80,6 +81,10 @@ func newServer(t testing.TB, opts h2.Options) *server {
 }
 
 func (s *server) close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
 	s.c.Destroy()
 	s.out.buf.Reset()
 	for _, x := range s.byID {
@@ -180,6 +185,7 @@ type client struct {
 	c      *h2.Client
 	events []string
 	all    []*clientStream
+	closed bool
 	quiet  bool // bodies are kept in the streams, not logged
 	on     func(x *clientStream, event string)
 }
@@ -202,6 +208,10 @@ func newClient(t testing.TB, opts h2.Options) *client {
 }
 
 func (c *client) close() {
+	if c.closed {
+		return
+	}
+	c.closed = true
 	c.c.Destroy()
 	c.out.buf.Reset()
 	for _, x := range c.all {

@@ -460,6 +460,10 @@ func (s *session) abort(err *codec.Err) {
 	}
 	s.err = err
 	s.count(err)
+	if s.client != nil {
+		// Streams that end now make no room for others.
+		s.client.OnMaxStreams(0)
+	}
 	s.resetAll(err.Reason, err.Details)
 }
 

@@ -20,8 +20,8 @@ type Encoder struct {
 	update bool
 }
 
-// cacheSlots bounds how many fields are tracked. Two fields that meet in one slot push each other out; they are then not indexed.
-const cacheSlots = 64
+// cacheSlots bounds how many fields are tracked. A field may be in one of two slots; one that finds both taken pushes another out.
+const cacheSlots = 32
 
 type slot struct {
 	hash uint32
@@ -194,10 +194,17 @@ func (e *Encoder) appendIndexed(dst []byte, id http.ID, static uint8, name, valu
 		e.cache = new([cacheSlots]slot)
 	}
 	h := hashField(id, name, value)
-	s := &e.cache[h>>(32-6)]
+	s := &e.cache[h%cacheSlots]
 	if s.hash != h {
-		*s = slot{hash: h}
-		return appendString(appendName(dst, 0, 0x0f, static, name), value)
+		other := &e.cache[h/cacheSlots%cacheSlots]
+		if other.hash != h {
+			if s.at != 0 && e.t.next-1-s.at < uint32(e.t.len()) {
+				s = other
+			}
+			*s = slot{hash: h}
+			return appendString(appendName(dst, 0, 0x0f, static, name), value)
+		}
+		s = other
 	}
 	if age := e.t.next - 1 - s.at; s.at != 0 && age < uint32(e.t.len()) {
 		ent := e.t.at(int(age))
@@ -225,7 +232,7 @@ func hashField(id http.ID, name, value string) uint32 {
 	}
 	h *= 0x9e3779b97f4a7c15
 	h = (h ^ h>>29 ^ ends(value)) * 0xbf58476d1ce4e5b9
-	return uint32(h>>32) | 1
+	return max(uint32(h>>32), 1)
 }
 
 // ends returns a mix of the first and the last eight bytes of s.

@@ -104,12 +104,16 @@ func (t *table) growRing() {
 	}
 }
 
-// makeRoom moves the live bytes to the front, into a larger buffer if they fill more than half of it: a byte is then moved about
-// once in its life.
+// makeRoom moves the live bytes to the front, into a larger buffer if they fill most of it: a byte is moved a few times in its life at
+// most.
 func (t *table) makeRoom(need int) {
 	live := len(t.buf) - t.from
-	if 2*(live+need) > cap(t.buf) {
-		b := make([]byte, live, max(256, 2*cap(t.buf), 2*(live+need)))
+	if want := (live + need) / 3 * 4; want > cap(t.buf) || live+need > cap(t.buf) {
+		size := 128
+		for size < want || size < live+need {
+			size *= 2
+		}
+		b := make([]byte, live, size)
 		copy(b, t.buf[t.from:])
 		t.buf = b
 	} else {
