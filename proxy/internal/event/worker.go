@@ -173,6 +173,17 @@ func (w *Worker) Unregister(h Handle) {
 	w.slots[h] = slot{}
 }
 
+// Handlers returns what is registered, for ending it all.
+func (w *Worker) Handlers() []Handler {
+	var out []Handler
+	for i := range w.slots {
+		if h := w.slots[i].h; h != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 // Close ends the reporting and closes h.
 func (w *Worker) Close(h Handle, reset bool) {
 	if int(h) < len(w.slots) {

@@ -20,8 +20,10 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/accesslog"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
@@ -94,6 +96,10 @@ type Server struct {
 	format    *format.Options
 	ext       *extensions
 	routes    map[string]*inlineRoutes
+
+	admin         *admin.Admin
+	adminListener *activeListener
+	tagger        *stats.Tagger
 
 	state    atomic.Int32
 	failed   atomic.Bool // healthcheck/fail
@@ -187,6 +193,13 @@ func (s *Server) build() error {
 	for _, w := range s.workers {
 		s.logs.Attach(w)
 	}
+	var err error
+	if s.tagger, err = stats.NewTagger(stats.TagConfig{}); err != nil {
+		return err
+	}
+	if err := s.buildAdmin(s.boot.Admin); err != nil {
+		return err
+	}
 	if err := s.buildClusters(); err != nil {
 		return err
 	}
@@ -216,6 +229,10 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // Start opens the listeners and begins to serve once everything that was waited for is there; failed is called if it cannot.
 // owner: main loop (its first task).
 func (s *Server) Start(failed func(error)) {
+	if err := s.openAdmin(); err != nil {
+		failed(err)
+		return
+	}
 	s.state.Store(int32(Initializing))
 	s.clusters.Start()
 	s.startListeners(func(err error) {
@@ -256,19 +273,35 @@ func (s *Server) Quit() {
 // shutdown ends the workers, then the main loop. Connections are closed as they are: draining comes before.
 func (s *Server) shutdown() {
 	for _, w := range s.workers {
-		w.Post(func() { s.closeOn(w) })
+		w.Post(func() {
+			s.closeOn(w)
+			closeAll(w)
+		})
 		w.Stop()
 	}
 	done := make(chan struct{})
 	s.main.Post(func() { close(done) })
 	<-done
 	s.main.Post(func() {
+		if a := s.adminListener; a != nil && len(a.accs) > 0 {
+			a.accs[0].Close()
+		}
+		closeAll(s.main)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = s.logs.Close(ctx)
 	})
 	s.main.Stop()
 	s.threads.wait()
+}
+
+// closeAll closes the connections that w still has. owner: w.
+func closeAll(w *event.Worker) {
+	for _, h := range w.Handlers() {
+		if c, ok := h.(*conn.Conn); ok {
+			c.Close(network.NoFlush, "server_shutdown")
+		}
+	}
 }
 
 // Addrs returns the addresses that listeners are bound to, by listener name. Valid after Ready.

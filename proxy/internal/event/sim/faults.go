@@ -41,8 +41,10 @@ type Faults struct {
 	FewEvents Chance
 	// Slip lets time pass within a worker's pass, before a call.
 	Slip Chance
-	// SlowWorker leaves a worker out of a round.
-	SlowWorker Chance
+	// SlowWorker leaves a worker out of a round; WorkerStall stops it for up to WorkerStallMax, so that much waits for it then.
+	SlowWorker     Chance
+	WorkerStall    Chance
+	WorkerStallMax time.Duration
 
 	// ClockJump sets the wall clock, per round, by up to ClockJumpMax either way.
 	ClockJump    Chance
@@ -61,6 +63,7 @@ func Rough() Faults {
 		Segment: 4096, Tiny: Percent(10), Stall: Percent(1), StallMax: 300 * time.Millisecond, SYNLoss: Percent(1),
 		SmallBuffers: Percent(30), ShortSend: Percent(20),
 		Spurious: Percent(5), FewEvents: Percent(10), Slip: Percent(5), SlowWorker: Percent(5),
+		WorkerStall: Percent(1) / 4, WorkerStallMax: 20 * time.Millisecond,
 		ClockJump: Percent(1) / 100, ClockJumpMax: time.Hour,
 	}
 }

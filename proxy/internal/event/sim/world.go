@@ -34,6 +34,7 @@ type World struct {
 	peers     []*Conn
 	listeners []*listener
 	drivers   []*driver
+	stalled   []int64 // until when each worker of this Run stands still
 	ports     uint16
 	conns     uint32
 	hash      uint64
@@ -99,6 +100,7 @@ const roundTime = 20 * time.Microsecond
 func (w *World) Run(workers []*event.Worker, until func() bool, limit time.Duration) error {
 	deadline := w.now + int64(limit)
 	order := make([]int, len(workers)+1)
+	w.stalled = make([]int64, len(workers))
 	for !until() {
 		if w.now > deadline {
 			return ErrTimeout
@@ -132,6 +134,9 @@ func (w *World) round(workers []*event.Worker, order []int) (busy bool) {
 			busy = w.runPeers() || busy
 			continue
 		}
+		if w.stalls(i) {
+			continue
+		}
 		n := workers[i].Step(false)
 		if n > 0 {
 			w.record(Step, uint32(i), n)
@@ -141,13 +146,28 @@ func (w *World) round(workers []*event.Worker, order []int) (busy bool) {
 	return busy
 }
 
+func (w *World) stalls(worker int) bool {
+	if w.chance(w.faults.WorkerStall) {
+		w.stalled[worker] = w.now + int64(w.between(0, w.faults.WorkerStallMax))
+	}
+	return w.stalled[worker] > w.now
+}
+
 // next returns when something will happen, -1 if never.
 func (w *World) next(workers []*event.Worker) int64 {
 	at := w.wire.next(-1)
 	at = w.timers.next(at)
-	for _, k := range workers {
-		if d := k.NextTimer(); d >= 0 && (at < 0 || w.now+int64(d) < at) {
-			at = w.now + int64(d)
+	for i, k := range workers {
+		due := w.stalled[i]
+		if due <= w.now {
+			d := k.NextTimer()
+			if d < 0 {
+				continue
+			}
+			due = w.now + int64(d)
+		}
+		if at < 0 || due < at {
+			at = due
 		}
 	}
 	return at
