@@ -24,7 +24,8 @@ type File struct {
 	again   bool
 	closing bool
 
-	out io.WriteCloser // owner: writer
+	out   io.WriteCloser // owner: writer
+	stale bool           // owner: writer. Reopening failed, and is tried again before the next lines.
 }
 
 // lines are formatted lines on their way to a file.
@@ -64,6 +65,9 @@ func (f *File) push(l lines) (next []byte, ok bool) {
 	f.queued += len(l.b)
 	if f.m.cfg.Inline {
 		f.mu.Unlock()
+		if f.stale {
+			f.swap()
+		}
 		f.write(l)
 		f.mu.Lock()
 		f.queued -= len(l.b)
@@ -118,7 +122,7 @@ func (f *File) run() {
 		f.mu.Unlock()
 
 		// First, so that whoever rotates files gets no line in the old one after this.
-		if again {
+		if again || f.stale {
 			f.swap()
 		}
 		for i := range work {
@@ -162,6 +166,7 @@ func (f *File) swap() {
 	f.again = false
 	f.mu.Unlock()
 	out, err := f.m.open(f.path)
+	f.stale = err != nil
 	if err != nil {
 		f.m.done.reopens.Add(1)
 		f.m.report()

@@ -215,7 +215,7 @@ func (e errno) Error() string {
 func (e errno) Unwrap() error { return syscall.Errno(e) }
 
 // Reopen closes all files and opens them again by their names, so that they can be rotated. What was not written yet goes to the
-// new file. If a file cannot be opened, the old one stays.
+// new file. If a file cannot be opened, the old one stays until it can be.
 func (m *Manager) Reopen() {
 	for _, f := range m.byID {
 		if f != nil {

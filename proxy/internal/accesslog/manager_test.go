@@ -213,20 +213,31 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// If a file cannot be reopened, the old one is kept.
+// If a file cannot be reopened, the old one is kept, and opening is tried again with the next lines.
 func TestReopenFails(t *testing.T) {
-	d := newDisk()
-	r := newRig(t, 1, accesslog.Config{Open: d.open, FlushSize: 1})
-	l := r.logger("/log", "%RESPONSE_CODE%\n")
-	d.mu.Lock()
-	d.refuse = true
-	d.mu.Unlock()
-	r.m.Reopen()
-	r.until("the failure", func() bool { return r.stat("reopen_failed") == 1 })
-	l.Log(r.workers[0], code(200), api.DownstreamEnd)
-	r.until("the line", func() bool { return r.stat("write_completed") == 1 })
-	if got := d.files["/log"].String(); got != "200\n" {
-		t.Errorf("got %q", got)
+	for _, inline := range []bool{false, true} {
+		d := newDisk()
+		r := newRig(t, 1, accesslog.Config{Open: d.open, FlushSize: 1, Inline: inline})
+		l := r.logger("/log", "%RESPONSE_CODE%\n")
+		old := d.files["/log"]
+		d.mu.Lock()
+		d.refuse = true
+		d.mu.Unlock()
+		r.m.Reopen()
+		r.until("the failure", func() bool { return r.stat("reopen_failed") == 1 })
+		l.Log(r.workers[0], code(200), api.DownstreamEnd)
+		r.until("the first line", func() bool { return r.stat("write_completed") == 1 })
+		r.wantStats(map[string]int{"reopen_failed": 2})
+		d.mu.Lock()
+		d.refuse = false
+		d.mu.Unlock()
+		fresh := d.place("/log", &memory{})
+		l.Log(r.workers[0], code(201), api.DownstreamEnd)
+		r.until("the second line", func() bool { return r.stat("write_completed") == 2 })
+		if old.String() != "200\n" || fresh.String() != "201\n" || old.closed != 1 {
+			t.Errorf("inline %v: got %q, then %q", inline, old, fresh)
+		}
+		r.wantStats(map[string]int{"reopen_failed": 2})
 	}
 }
 
