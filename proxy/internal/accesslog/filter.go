@@ -81,7 +81,9 @@ func (f fraction) Log(w network.Dispatcher, i *stream.Info, _ accesslog.Type) bo
 		random, ok = idNumber(i.RequestHeaders.Get(http.XRequestID))
 	}
 	if !ok {
-		random = f.m.locals[w.WorkerIndex()+1].w.Rand.Uint64()
+		if l := f.m.local(w.WorkerIndex()); l != nil {
+			random = l.w.Rand.Uint64()
+		}
 	}
 	if f.runtime != nil {
 		return f.runtime.Enabled(f.key, f.numerator, random, f.denominator)

@@ -35,7 +35,10 @@ func (m *Manager) NewStderrLogger(f *format.Format) (accesslog.Logger, error) {
 
 // Log appends a line to the worker's batch.
 func (g *lineLogger) Log(w network.Dispatcher, info *stream.Info, when accesslog.Type) {
-	l := g.m.locals[w.WorkerIndex()+1]
+	l := g.m.local(w.WorkerIndex())
+	if l == nil {
+		return
+	}
 	b := l.batch(g.f)
 	if b == nil {
 		return

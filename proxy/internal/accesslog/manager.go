@@ -132,6 +132,14 @@ func (m *Manager) Attach(w *event.Worker) {
 	m.locals[w.Index+1] = l
 }
 
+// local returns what the worker with this index has, nil if it was never attached.
+func (m *Manager) local(index int) *local {
+	if i := index + 1; uint(i) < uint(len(m.locals)) {
+		return m.locals[i]
+	}
+	return nil
+}
+
 // Names of files that are the process's output streams.
 const (
 	stdout = "\x00stdout"

@@ -12,6 +12,7 @@ import (
 
 	api "github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/accesslog"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 )
 
 func (r *rig) logger(path, f string) api.Logger {
@@ -335,4 +336,19 @@ func TestThreads(t *testing.T) {
 		}
 	}
 	r.wantStats(map[string]int{"write_buffered": 4 * lines, "write_total_buffered": 0, "lines_dropped": -1})
+}
+
+// stranger is a worker that was never attached.
+type stranger struct{ *event.Worker }
+
+func (stranger) WorkerIndex() int { return 7 }
+
+func TestStranger(t *testing.T) {
+	d := newDisk()
+	r := newRig(t, 1, accesslog.Config{Open: d.open})
+	r.logger("/log", "x\n").Log(stranger{r.workers[0]}, code(200), api.DownstreamEnd)
+	r.close()
+	if got := d.files["/log"].String(); got != "" {
+		t.Errorf("got %q", got)
+	}
 }
