@@ -1,0 +1,221 @@
+package simtest
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/rand"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
+)
+
+// mischief is what upstreams do wrong, in a hundred.
+type mischief struct {
+	reset, closeEarly int // instead of an answer
+	silent            int // no answer at all
+	cut               int // end the answer in its middle
+	early             int // answer before the request is whole
+	closeAfter        int // close without having said so
+	sayClose          int // close, and say so
+	untilClose        int // an answer that the end of the connection ends
+	garbage           int // an answer that is no HTTP
+}
+
+func someMischief() mischief {
+	return mischief{reset: 2, closeEarly: 2, silent: 1, cut: 3, early: 3, closeAfter: 3, sayClose: 5, untilClose: 3, garbage: 1}
+}
+
+// h1Upstream is one connection of an upstream. It checks requests and answers them in order.
+type h1Upstream struct {
+	g   *game
+	rnd *rand.Source
+
+	conn    *sim.Conn
+	read    reader
+	r       *request
+	got     body
+	n       int // bytes of the body so far
+	replies []*reply
+	sending bool
+	closing bool // nothing more will be answered
+}
+
+type reply struct {
+	r     *request
+	m     *message
+	ready bool
+}
+
+func (u *h1Upstream) Open(c *sim.Conn) {
+	u.conn = c
+	u.read = reader{head: u.onHead, body: u.onBody, done: u.onDone}
+}
+
+func (u *h1Upstream) Data(_ *sim.Conn, b []byte) {
+	if u.closing {
+		return
+	}
+	if err := u.read.feed(b); err != nil {
+		u.g.ledger.fail("an upstream got %v", err)
+		u.conn.Close()
+	}
+}
+
+// End closes: a client that has ended its side wants no answer any more, as far as proxies go. Answers under way still go out.
+func (u *h1Upstream) End(c *sim.Conn) {
+	if len(u.replies) == 0 {
+		c.Close()
+		return
+	}
+	u.closing = true
+	c.CloseWrite()
+}
+
+func (u *h1Upstream) Closed(*sim.Conn, syscall.Errno) {}
+
+func (u *h1Upstream) onHead(m *message) error {
+	r := u.g.ledger.find(m.number("x-id"))
+	if r == nil {
+		return fmt.Errorf("a request that nobody sent: %s", m.first)
+	}
+	u.g.ledger.saw(r)
+	if m.method != r.method || m.path != r.path || m.number("x-want") != r.down || m.number("x-up") != r.up || m.number("x-status") != r.status {
+		return fmt.Errorf("request %d changed: %s, %v", r.id, m.first, m.fields)
+	}
+	u.r, u.got, u.n = r, newBody(r, upward), 0
+	if m.get("expect") != "" && len(u.replies) == 0 {
+		u.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+	}
+	a := &reply{r: r, m: m}
+	u.replies = append(u.replies, a)
+	k := &u.g.mischief
+	switch {
+	case percent(u.rnd, k.reset):
+		u.later(func() { u.conn.Reset() })
+	case percent(u.rnd, k.closeEarly):
+		u.later(u.conn.Close)
+	case percent(u.rnd, k.early):
+		u.later(func() { a.ready = true; u.answer() })
+	}
+	return nil
+}
+
+func (u *h1Upstream) onBody(p []byte) error {
+	u.n += len(p)
+	if !u.got.check(p) || u.n > u.r.up {
+		return fmt.Errorf("wrong bytes of request %d, before byte %d of %d", u.r.id, u.n, u.r.up)
+	}
+	return nil
+}
+
+func (u *h1Upstream) onDone() error {
+	if u.n != u.r.up {
+		return fmt.Errorf("request %d as if it were whole, with %d of %d bytes", u.r.id, u.n, u.r.up)
+	}
+	u.r.arrived++
+	if percent(u.rnd, u.g.silent) {
+		return nil
+	}
+	if len(u.replies) == 0 {
+		return nil // answered early
+	}
+	if a := u.replies[len(u.replies)-1]; a.r == u.r {
+		u.later(func() { a.ready = true; u.answer() })
+	}
+	return nil
+}
+
+// later does something after a while, if the connection is still there: mostly soon.
+func (u *h1Upstream) later(f func()) {
+	d := time.Duration(u.rnd.IntN(2e6))
+	if percent(u.rnd, 10) {
+		d = time.Duration(u.rnd.IntN(1e9))
+	}
+	u.g.w.After(d, func() {
+		if !u.conn.IsClosed() {
+			f()
+		}
+	})
+}
+
+// answer sends the answers that are ready, one after the other.
+func (u *h1Upstream) answer() {
+	if u.sending || len(u.replies) == 0 || !u.replies[0].ready {
+		return
+	}
+	a := u.replies[0]
+	k := &u.g.mischief
+	if percent(u.rnd, k.garbage) {
+		u.conn.Write([]byte("no such protocol\r\n\r\n"))
+		u.later(u.conn.Close)
+		return
+	}
+	pieces, end := u.render(a)
+	cut := -1
+	if percent(u.rnd, k.cut) {
+		cut = u.rnd.IntN(len(pieces))
+	}
+	u.sending = true
+	var next func()
+	next = func() {
+		for len(pieces) > 0 {
+			if cut == 0 {
+				reset := percent(u.rnd, 50)
+				a.r.cut = !reset
+				u.later(func() { u.end(reset) })
+				return
+			}
+			cut--
+			u.conn.Write(pieces[0])
+			if pieces = pieces[1:]; len(pieces) > 0 && percent(u.rnd, percentSlow) {
+				u.later(next)
+				return
+			}
+		}
+		u.sending = false
+		u.replies = u.replies[1:]
+		if end || percent(u.rnd, k.closeAfter) {
+			u.end(false)
+			return
+		}
+		u.answer()
+	}
+	next()
+}
+
+// end closes the connection: with a reset, or a FIN after all that was written.
+func (u *h1Upstream) end(reset bool) {
+	u.closing = true
+	if reset {
+		u.conn.Reset()
+	} else {
+		u.conn.CloseWrite()
+	}
+}
+
+// render returns an answer in pieces, and whether the connection ends with it.
+func (u *h1Upstream) render(a *reply) (pieces [][]byte, end bool) {
+	r, k := a.r, &u.g.mischief
+	b := fmt.Appendf(nil, "HTTP/1.1 %d Whatever\r\nX-Id: %d\r\nserver: upstream\r\n", r.status, r.id)
+	end = a.m.get("connection") == "close" || percent(u.rnd, k.sayClose)
+	if end {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	chunked := false
+	switch {
+	case r.bodiless():
+		if r.method == "HEAD" && percent(u.rnd, 50) {
+			b = fmt.Appendf(b, "Content-Length: %d\r\n", r.down)
+		}
+		return append(pieces, append(b, "\r\n"...)), end
+	case percent(u.rnd, k.untilClose):
+		end = true
+	case percent(u.rnd, 50):
+		chunked = true
+		b = append(b, "transfer-encoding: chunked\r\n"...)
+	default:
+		b = fmt.Appendf(b, "Content-Length: %d\r\n", r.down)
+	}
+	pieces = append(pieces, append(b, "\r\n"...))
+	return append(pieces, bodyPieces(u.rnd, newBody(r, downward), r.down, chunked)...), end
+}

@@ -1,0 +1,268 @@
+// Package simtest plays with whole proxies on a simulated network: scripted clients and upstreams, a network that misbehaves, and
+// checks that what came out is what went in.
+//
+// Everything runs on the caller's goroutine under one seed (package proxy/internal/event/sim). Play returns what went wrong; the
+// same seed plays the same game. It knows the proxy only as workers to step and an address to call.
+package simtest
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/rand"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
+)
+
+// World and Faults are the simulated network's, for those outside of the engine.
+type (
+	World  = sim.World
+	Faults = sim.Faults
+)
+
+// System is a proxy under test, or several.
+type System interface {
+	// Workers are stepped by the world: the main loop too, and those of every proxy.
+	Workers() []*event.Worker
+	// Close begins to end it. The workers are stepped on for a while; then no handle may be open.
+	Close()
+	// Leaks describes what is still held after that: buffers, timers, gauges that are not zero.
+	Leaks() []string
+}
+
+// Net says where things are in the world.
+type Net struct {
+	// Listen is where clients call.
+	Listen network.Address
+	// Upstreams are where the proxy finds its upstreams; any will do for any request.
+	Upstreams []network.Address
+}
+
+// Build makes the system in the world, listening.
+type Build func(w *World, n Net) (System, error)
+
+// Protocol is what clients and upstreams speak.
+type Protocol uint8
+
+// HTTP1 is HTTP/1.1 on both sides. TCP is bytes, which the proxy must carry both ways with half close.
+const (
+	HTTP1 Protocol = iota
+	TCP
+)
+
+// Weather is how the network and the upstreams behave.
+type Weather uint8
+
+const (
+	// BySeed lets the seed choose.
+	BySeed Weather = iota
+	// Fair is a good network; Rainy cuts and delays. Nothing fails on both, so every request must be answered in full.
+	Fair
+	Rainy
+	// Stormy breaks connections, and upstreams misbehave.
+	Stormy
+)
+
+var weatherNames = [...]string{"by seed", "fair", "rainy", "stormy"}
+
+func (w Weather) String() string { return weatherNames[w] }
+
+// Options of a game.
+type Options struct {
+	Protocol Protocol
+	Weather  Weather
+	// Clients and Requests of each; 0: a few.
+	Clients, Requests int
+	// Upstreams; 0: 2.
+	Upstreams int
+	// Retries is how often an upstream may see a request again.
+	Retries int
+	// Blind says that the proxy carries bytes without a look at them, so that upstreams must not do what only a proxy of their
+	// protocol can hide.
+	Blind bool
+	// NoAborts lets clients wait for every answer.
+	NoAborts bool
+	// Trace, if set, is told of every event, for finding out.
+	Trace func(line string)
+}
+
+// game is one run of Play.
+type game struct {
+	o       Options
+	w       *World
+	rnd     *rand.Source
+	weather Weather
+	net     Net
+	sys     System
+	servers []*sim.Server
+	ledger  ledger
+	mischief
+	began   Weather // the weather before the probe
+	pending int     // clients that are not done
+}
+
+// clean tells whether every request must be answered in full.
+func (g *game) clean() bool { return g.weather != Stormy }
+
+// Limits of a game, in simulated time.
+const (
+	playTime   = time.Hour
+	settleTime = 3 * time.Minute // longer than any attempt to connect
+	endTime    = time.Minute
+	// patience is how long a client waits for the next byte of an answer.
+	patience = 90 * time.Second
+)
+
+// Play plays one game and returns what went wrong.
+func Play(seed uint64, build Build, o Options) error {
+	g := &game{o: o, w: sim.NewWorld(seed), weather: o.Weather}
+	g.ledger.g = g
+	g.rnd = g.w.Rand("game")
+	if o.Trace != nil {
+		g.w.Trace = func(at time.Duration, k sim.Kind, id uint32, n int) {
+			o.Trace(fmt.Sprintf("%v %v %d %d", at, k, id, n))
+		}
+	}
+	if err := g.play(build); err != nil {
+		return fmt.Errorf("SEED=%d (%v): %w", seed, g.began, err)
+	}
+	return nil
+}
+
+// Hash is like Play, for comparing runs.
+func Hash(seed uint64, build Build, o Options) (uint64, error) {
+	var w *World
+	err := Play(seed, func(x *World, n Net) (System, error) {
+		w = x
+		return build(x, n)
+	}, o)
+	return w.Hash(), err
+}
+
+func (g *game) play(build Build) error {
+	g.setUp()
+	if err := g.serve(); err != nil {
+		return err
+	}
+	var err error
+	if g.sys, err = build(g.w, g.net); err != nil {
+		return err
+	}
+	for i := range g.o.Clients {
+		g.client(fmt.Sprint("client", i), g.o.Requests, g.w.Rand(fmt.Sprint("client", i)))
+	}
+	if err := g.run(playTime, func() bool { return g.pending == 0 }); err != nil {
+		return fmt.Errorf("%w: %s", err, g.ledger.open())
+	}
+	// Whatever happened, the proxy must serve again once the weather is good.
+	g.w.SetFaults(sim.Calm())
+	g.weather, g.mischief, g.o.NoAborts = Fair, mischief{}, true
+	if err := g.pause(settleTime); err != nil {
+		return err
+	}
+	g.client("probe", 3, g.w.Rand("probe"))
+	if err := g.run(playTime, func() bool { return g.pending == 0 }); err != nil {
+		return fmt.Errorf("the probe afterwards: %w: %s", err, g.ledger.open())
+	}
+	// The last client was done before the last upstream.
+	if err := g.pause(time.Second); err != nil {
+		return err
+	}
+	g.ledger.close()
+	if err := g.end(); err != nil {
+		return err
+	}
+	return g.ledger.err()
+}
+
+// setUp draws what was left open.
+func (g *game) setUp() {
+	if g.o.Clients == 0 {
+		g.o.Clients = 1 + g.rnd.IntN(6)
+	}
+	if g.o.Requests == 0 {
+		g.o.Requests = 1 + g.rnd.IntN(6)
+	}
+	if g.o.Upstreams == 0 {
+		g.o.Upstreams = 2
+	}
+	if g.weather == BySeed {
+		g.weather = Fair + Weather(g.rnd.IntN(3))
+	}
+	switch g.weather {
+	case Rainy:
+		g.w.SetFaults(sim.Rough())
+	case Stormy:
+		g.w.SetFaults(sim.Hostile())
+		g.mischief = someMischief()
+		if g.o.Blind {
+			g.garbage = 0
+		}
+	}
+	g.began, g.ledger.clean = g.weather, g.clean()
+	g.net.Listen = network.AddrFrom(netip.MustParseAddrPort("10.0.0.1:80"))
+	for i := range g.o.Upstreams {
+		g.net.Upstreams = append(g.net.Upstreams, network.AddrFrom(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}), 8080)))
+	}
+}
+
+func (g *game) serve() error {
+	for i, a := range g.net.Upstreams {
+		r := g.w.Rand(fmt.Sprint("upstream", i))
+		s, err := g.w.Serve(a, func(*sim.Conn) sim.Script {
+			if g.o.Protocol == TCP {
+				return &tcpUpstream{g: g, rnd: r}
+			}
+			return &h1Upstream{g: g, rnd: r}
+		})
+		if err != nil {
+			return err
+		}
+		g.servers = append(g.servers, s)
+	}
+	return nil
+}
+
+func (g *game) client(name string, requests int, r *rand.Source) {
+	g.pending++
+	start := time.Duration(r.IntN(1e8))
+	if g.o.Protocol == TCP {
+		g.w.After(start, func() { (&tcpClient{g: g, name: name, rnd: r, left: requests}).next() })
+		return
+	}
+	c := &h1Client{g: g, name: name, rnd: r, left: requests, depth: []int{1, 1, 1, 2, 5}[r.IntN(5)]}
+	g.w.After(start, c.connect)
+}
+
+func (g *game) run(limit time.Duration, until func() bool) error {
+	if err := g.w.Run(g.sys.Workers(), func() bool { return until() || g.ledger.failed() }, limit); err != nil {
+		return errors.Join(g.ledger.err(), err)
+	}
+	return g.ledger.err()
+}
+
+func (g *game) pause(d time.Duration) error {
+	over := false
+	g.w.After(d, func() { over = true })
+	return g.run(2*d, func() bool { return over })
+}
+
+// end closes the system, then the upstreams, and looks at what is left.
+func (g *game) end() error {
+	g.sys.Close()
+	if err := g.pause(endTime); err != nil {
+		return err
+	}
+	for _, s := range g.servers {
+		s.Close()
+	}
+	left := append(g.w.Open(), g.sys.Leaks()...)
+	if len(left) > 0 {
+		return errors.New("left after the end: " + strings.Join(left, "; "))
+	}
+	return nil
+}
