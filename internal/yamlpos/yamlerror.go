@@ -66,6 +66,12 @@ func guessColumn(msg string, line []byte) int {
 			return i + 1 + j
 		}
 		return i
+	case strings.HasSuffix(msg, "node content"):
+		for _, wrong := range []string{"[}", "{]", ": ]", ", ,"} {
+			if i := bytes.Index(line, []byte(wrong)); i >= 0 {
+				return i + len(wrong) - 1
+			}
+		}
 	case strings.HasSuffix(msg, "',' or ']'"):
 		marks = "["
 	case strings.HasSuffix(msg, "',' or '}'"):

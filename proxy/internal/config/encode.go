@@ -2,6 +2,8 @@ package config
 
 import (
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
@@ -90,15 +92,20 @@ func (e *encoder) found(n yamlpos.Node) string {
 
 func shorten(s string) string { return shortenTo(s, 80) }
 
+// shortenTo cuts s to about limit bytes and escapes what would break the line of an error.
 func shortenTo(s string, limit int) string {
-	if len(s) <= limit {
-		return s
+	if len(s) > limit {
+		cut := limit
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "..."
 	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		s = strconv.Quote(s)
+		s = s[1 : len(s)-1]
 	}
-	return s[:cut] + "..."
+	return s
 }
 
 // body writes the fields of a message of type m from the node n, without tag and length.

@@ -248,7 +248,7 @@ func (e *encoder) float(n yamlpos.Node, bits int) (float64, bool) {
 		return math.Inf(-1), true
 	}
 	v, err := parseFloat(text, bits)
-	if err != nil {
+	if err != nil && !(k == yamlpos.String && math.IsInf(v, 0)) { // a quoted number may overflow
 		e.fail(n, Error{Msg: "invalid number: '" + shorten(text) + "'", Allowed: "a number"})
 		return 0, false
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	_ "github.com/cncf/xds/go/udpa/type/v1" // the two TypedStructs must be known to be read
+	_ "github.com/cncf/xds/go/xds/type/v3"
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"

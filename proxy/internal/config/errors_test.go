@@ -1,0 +1,385 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dragoman-proxy/dragoman/internal/xdstype"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+const listener = `
+static_resources:
+  listeners:
+  - name: main
+    filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+`
+
+func TestWhatErrorsSay(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"field rules through an Any", listener + `
+          http2_protocol_options: {initial_stream_window_size: 10}
+          route_config: {virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 99}}, {match: {prefix: /}, request_headers_to_add: [{header: {key: "a b\n"}}], redirect: {}}]}]}`,
+			[]string{
+				":9:11: static_resources.listeners[0].filter_chains[0].filters[0].typed_config.stat_prefix: Proto constraint validation failed (HttpConnectionManagerValidationError.StatPrefix: value length must be at least 1 characters)",
+				":11:64: static_resources.listeners[0].filter_chains[0].filters[0].typed_config.http2_protocol_options.initial_stream_window_size: Proto constraint validation failed (Http2ProtocolOptionsValidationError.InitialStreamWindowSize: value must be inside range [65535, 2147483647]); found 10",
+				"typed_config.route_config.virtual_hosts[0].routes[0].direct_response.status: Proto constraint validation failed (DirectResponseActionValidationError.Status: value must be inside range [200, 600)); found 99",
+				`routes[1].request_headers_to_add[0].header.key: Proto constraint validation failed (HeaderValueValidationError.Key: `,
+				`found 'a b\n'`,
+			}},
+		{"a oneof that is missing", listener + "          stat_prefix: x\n", []string{
+			"typed_config.route_specifier: Proto constraint validation failed (HttpConnectionManagerValidationError.RouteSpecifier: value is required); allowed: one of rds, route_config, scoped_routes"}},
+		{"field rules in a TypedStruct", `
+static_resources:
+  listeners:
+  - filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/udpa.type.v1.TypedStruct
+          type_url: envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          value: {stat_prefix: x, route_config: {}, bogus: 1}
+`, []string{":10:53: static_resources.listeners[0].filter_chains[0].filters[0].typed_config.value.bogus: no such field: 'bogus'"}},
+		{"map keys in paths", `static_resources: {clusters: [{name: a, typed_extension_protocol_options: {a.b: {"@type": type.googleapis.com/envoy.config.core.v3.Node, id: []}}}]}`,
+			[]string{`1:142: static_resources.clusters[0].typed_extension_protocol_options["a.b"].id: expected '"', a string; found a list`}},
+		{"a bool where a string is wanted", "node: {id: n}", []string{`1:12: node.id: expected '"', a string; found a boolean n; allowed: the same in quotes`}},
+		{"a wrong enum", "static_resources: {clusters: [{name: a, lb_policy: RINGHASH}]}", []string{"unknown enum value: 'RINGHASH'", "enum envoy.config.cluster.v3.Cluster.LbPolicy", "allowed: ROUND_ROBIN, LEAST_REQUEST", "did you mean 'RING_HASH'?"}},
+		{"not supported yet", `bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm}}]`,
+			[]string{"bootstrap_extensions[0].typed_config: could not find @type 'type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm': not supported yet: envoy.extensions.filters.http.wasm.v3"}},
+		{"a type of the v2 API", `bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager}}]`,
+			[]string{"the v2 API is not supported", "did you mean 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager'?"}},
+		{"a misspelt type", `bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Ruoter}}]`,
+			[]string{"could not find @type", "did you mean 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'?"}},
+		{"all at once", "node: {idd: a}\nadmin: {adress: {}}\nstatic_resources: {clusters: [{name: a, connect_timeout: 5}]}", []string{
+			"node.idd: no such field: 'idd'", "did you mean 'id'?", "did you mean 'address'?", "clusters[0].connect_timeout: expected '\"'"}},
+		{"a list for the root", "[a]", []string{"1:1: expected '{', a map of the fields of envoy.config.bootstrap.v3.Bootstrap; found a list"}},
+		{"an empty file", "", []string{"Unable to convert YAML as JSON"}},
+		{"broken YAML", "a: {b: [}", []string{"1:9: invalid YAML"}},
+	} {
+		_, _, err := config.Load(write(t, "envoy.yaml", []byte(c.in)), config.Options{})
+		if err == nil {
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: no\n\t%s\nin\n\t%v", c.name, w, err)
+			}
+		}
+	}
+}
+
+func TestUnknownFieldsMayBeAllowed(t *testing.T) {
+	var notes []string
+	opts := config.Options{AllowUnknownFields: true, OnUnknownField: func(e *config.Error) { notes = append(notes, fmt.Sprintf("%d:%d %s", e.Line, e.Col, e.Path)) }}
+	b, _, err := config.Load(write(t, "b.yaml", []byte("bogus: 1\nnode: {id: a, more: {x: y}}\nstatic_resources: {clusters: [{name: a, lb_policy: NOPE}]}")), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Node.Id != "a" || b.StaticResources.Clusters[0].LbPolicy != 0 {
+		t.Error(b)
+	}
+	if diff := cmp.Diff([]string{"1:1 bogus", "2:15 node.more", "3:52 static_resources.clusters[0].lb_policy"}, notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestErrorsAreBounded(t *testing.T) {
+	for _, n := range []int{5, 6} {
+		_, _, err := config.Load(write(t, "b.json", []byte("{"+strings.Repeat(`"bogus": 1, `, n)+"}")), config.Options{MaxErrors: 5})
+		var errs *config.Errors
+		if !errors.As(err, &errs) || len(errs.List) != 5 || errs.More != n-5 || errs.Len() != n {
+			t.Errorf("%d: %v", n, err)
+		}
+		var one *config.Error
+		if !errors.As(err, &one) || one.Path != "bogus" {
+			t.Errorf("%d: %v", n, one)
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	want := &bootstrapv3.Bootstrap{}
+	text := "node { id: \"a\" cluster: \"b\" } static_resources { clusters { name: \"c\" } listeners { name: \"l\" filter_chains { filters { name: \"h\" typed_config { [type.googleapis.com/envoy.config.core.v3.Node] { id: \"x\" } } } } } }"
+	if err := prototext.Unmarshal([]byte(text), want); err != nil {
+		t.Fatal(err)
+	}
+	binary, err := proto.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yaml := "node: {id: a, cluster: b}\nstatic_resources: {clusters: [{name: c}], listeners: [{name: l, filter_chains: [{filters: [{name: h, typed_config: {\"@type\": type.googleapis.com/envoy.config.core.v3.Node, id: x}}]}]}]}"
+	json := config.NewPrinter(nil).Append(nil, want, 0)
+	for name, data := range map[string]string{"b.yaml": yaml, "b.YML": yaml, "b.pb": string(binary), "b.pb_text": text, "b.json": string(json), "b": string(json)} {
+		got, _, err := config.Load(write(t, name, []byte(data)), config.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for name, words := range map[string]string{
+		"b.pb":      `Unable to parse file "%s" as a binary protobuf (type envoy.config.bootstrap.v3.Bootstrap)`,
+		"b.pb_text": `Unable to parse file "%s" as a text protobuf (type envoy.config.bootstrap.v3.Bootstrap)`,
+	} {
+		path := write(t, name, []byte("\xff{"))
+		if _, _, err := config.Load(path, config.Options{}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf(words, path)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := config.Load("/nope.yaml", config.Options{}); err == nil || err.Error() != "Invalid path: /nope.yaml" {
+		t.Error(err)
+	}
+	if _, _, err := config.Load("", config.Options{}); err == nil || !strings.Contains(err.Error(), "At least one of --config-path or --config-yaml") {
+		t.Error(err)
+	}
+	if _, _, err := config.Load(t.TempDir(), config.Options{}); err == nil || !strings.Contains(err.Error(), "unable to read file: ") {
+		t.Error(err)
+	}
+}
+
+func TestBinaryIsCheckedToo(t *testing.T) {
+	hcm, err := proto.Marshal(&listenerv3.Filter{Name: "x", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: &anypb.Any{
+		TypeUrl: "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &listenerv3.Filter{}
+	if err := proto.Unmarshal(hcm, f); err != nil {
+		t.Fatal(err)
+	}
+	b := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{
+		Clusters:  []*clusterv3.Cluster{{}},
+		Listeners: []*listenerv3.Listener{{FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{f}}}}},
+	}}
+	data, err := proto.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = config.Load(write(t, "b.pb", data), config.Options{})
+	for _, w := range []string{"static_resources.clusters[0].name: Proto constraint", "static_resources.listeners[0].filter_chains[0].filters[0].typed_config.stat_prefix: Proto constraint"} {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("no %q in %v", w, err)
+		}
+	}
+	unknown := append(data, 0xfa, 0x7f, 1, 'x') // field 2047
+	if _, _, err := config.Load(write(t, "b.pb", unknown), config.Options{SkipValidation: true}); err == nil || !strings.Contains(err.Error(), "has unknown fields") {
+		t.Error(err)
+	}
+	if _, _, err := config.Load(write(t, "b.pb", unknown), config.Options{SkipValidation: true, AllowUnknownFields: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigYAMLIsMerged(t *testing.T) {
+	path := write(t, "b.json", []byte(`{"node": {"id": "a", "cluster": "b"}, "static_resources": {"clusters": [{"name": "one"}]}}`))
+	b, pos, err := config.Load(path, config.Options{ConfigYAML: "node: {id: over}\nstatic_resources:\n  clusters:\n  - name: two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Node.Id != "over" || b.Node.Cluster != "b" || len(b.StaticResources.Clusters) != 2 || b.StaticResources.Clusters[1].Name != "two" {
+		t.Error(b)
+	}
+	for path, want := range map[string]string{
+		"node.id":                           "--config-yaml:1:12",
+		"node.cluster":                      "b.json:1:33",
+		"static_resources.clusters[0].name": "b.json:1:82",
+		"static_resources.clusters[1].name": "--config-yaml:4:11",
+		"static_resources.clusters[1].type": "--config-yaml:4:5",
+	} {
+		if p, _ := pos.Lookup(path); !strings.HasSuffix(p.String(), want) {
+			t.Errorf("%s is at %v, want %s", path, p, want)
+		}
+	}
+	_, _, err = config.Load(path, config.Options{ConfigYAML: "nod: {}"})
+	if err == nil || !strings.HasPrefix(err.Error(), "--config-yaml:1:1: nod: no such field: 'nod'") {
+		t.Error(err)
+	}
+	_, _, err = config.Load(path, config.Options{ConfigYAML: "static_resources: {clusters: [{name: ''}]}"})
+	if err == nil || !strings.HasPrefix(err.Error(), "--config-yaml:1:38: static_resources.clusters[1].name: Proto constraint") {
+		t.Error(err)
+	}
+}
+
+func TestPositions(t *testing.T) {
+	in := "staticResources:\n  clusters:\n  - name: a\n    typed_extension_protocol_options:\n      x.y:\n        \"@type\": type.googleapis.com/envoy.config.core.v3.Node\n        id: q\n    health_checks: {timeout: 1s}\n"
+	var b bootstrapv3.Bootstrap
+	pos, err := config.Parse("b.yaml", []byte(in), &b, config.Options{SkipValidation: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path, want string
+		ok         bool
+	}{
+		{"static_resources.clusters[0].name", "b.yaml:3:11", true},
+		{`static_resources.clusters[0].typed_extension_protocol_options["x.y"].id`, "b.yaml:7:13", true},
+		{"static_resources.clusters[0].health_checks[0].timeout", "b.yaml:8:30", true},
+		{"static_resources.clusters[0].nope.more", "b.yaml:3:5", false},
+		{"static_resources.clusters[1]", "b.yaml:3:3", false},
+		{"admin", "b.yaml:1:1", false},
+		{"", "b.yaml:1:1", true},
+	} {
+		if p, ok := pos.Lookup(c.path); p.String() != c.want || ok != c.ok {
+			t.Errorf("%s: %v %v, want %s %v", c.path, p, ok, c.want, c.ok)
+		}
+	}
+	x := pos.Error("static_resources.clusters[0].name", config.Error{Msg: "duplicate cluster 'a'", Found: "'a'"})
+	if got := x.Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: duplicate cluster 'a'; found 'a'" {
+		t.Error(got)
+	}
+	var none *config.Positions
+	if got := none.Error("a.b", config.Error{Msg: "m"}).Error(); got != "a.b: m" {
+		t.Error(got)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	r, err := config.NewRegistry("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "type.googleapis.com/envoy.config.core.v3.Locality")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := config.Options{Resolver: r}
+	hcm := listener + "          stat_prefix: x\n          route_config: {}\n"
+	if _, _, err := config.Load(write(t, "b.yaml", []byte(hcm)), opts); err != nil {
+		t.Error(err)
+	}
+	// Linked in, but not given: another extension of Envoy, not a typing mistake.
+	router := hcm + "          http_filters: [{name: r, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]\n"
+	if _, _, err := config.Load(write(t, "b.yaml", []byte(router)), opts); err == nil || !strings.Contains(err.Error(), "typed_config.http_filters[0].typed_config: could not find @type 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router': not supported yet") {
+		t.Error(err)
+	}
+	if _, err := config.NewRegistry("nope.T"); err == nil || !strings.Contains(err.Error(), "nope.T is not linked") {
+		t.Error(err)
+	}
+}
+
+func TestUnpack(t *testing.T) {
+	var b bootstrapv3.Bootstrap
+	if _, err := config.Parse("b.yaml", []byte(`bootstrap_extensions:
+- {typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node, id: a}}
+- {typed_config: {"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: envoy.config.core.v3.Node, value: {id: b, userAgentName: c}}}
+- {typed_config: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.config.core.v3.Locality, value: {region: "1"}}}
+- {typed_config: {}}
+- {typed_config: {"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: nope.X, value: {id: b}}}
+`), &b, config.Options{SkipValidation: true}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"envoy.config.core.v3.Node:id:\"a\"", "envoy.config.core.v3.Node:id:\"b\" user_agent_name:\"c\"", "envoy.config.core.v3.Locality:region:\"1\"", ":<nil>"} {
+		m, url, err := config.Unpack(b.BootstrapExtensions[i].TypedConfig, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := xdstype.Name(url) + ":<nil>"
+		if m != nil {
+			text, err := prototext.MarshalOptions{}.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = xdstype.Name(url) + ":" + strings.ReplaceAll(string(text), "  ", " ")
+		}
+		if got != want {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+	}
+	if _, _, err := config.Unpack(b.BootstrapExtensions[4].TypedConfig, nil); err == nil || !strings.Contains(err.Error(), "Didn't find a registered implementation with type URL: 'nope.X'") {
+		t.Error(err)
+	}
+}
+
+func TestDiscoveryResponse(t *testing.T) {
+	in := `
+version_info: "7"
+control_plane: {identifier: me}
+resources:
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: a
+  connect_timeout: 1s
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: b
+`
+	r, pos, err := config.LoadDiscoveryResponse(write(t, "cds.yaml", []byte(in)), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Version != "7" || r.ControlPlane != "me" || len(r.Resources) != 2 || r.Resources[1].TypeURL != xdstype.Cluster {
+		t.Errorf("%+v", r)
+	}
+	var c clusterv3.Cluster
+	if name, err := config.Decode(r.Resources[0], &c, nil); err != nil || name != "" || c.Name != "a" || c.ConnectTimeout.GetSeconds() != 1 {
+		t.Errorf("%v %v", &c, err)
+	}
+	if p, ok := pos.Lookup("resources[1].name"); !ok || p.Line != 9 {
+		t.Errorf("%v %v", p, ok)
+	}
+	wrapped := xdstype.Any{TypeURL: xdstype.DeltaResource, Value: (&xdstype.Resource{Name: "w", HasAny: true, Any: r.Resources[1]}).Append(nil)}
+	if name, err := config.Decode(wrapped, &c, nil); err != nil || name != "w" || c.Name != "b" {
+		t.Errorf("%s %v %v", name, &c, err)
+	}
+	if _, err := config.Decode(r.Resources[0], &listenerv3.Listener{}, nil); err == nil || !strings.Contains(err.Error(), "does not match") {
+		t.Error(err)
+	}
+	binary := write(t, "cds.pb", r.Append(nil))
+	if again, _, err := config.LoadDiscoveryResponse(binary, config.Options{}); err != nil || !cmp.Equal(r, again) {
+		t.Errorf("%v %v", again, err)
+	}
+	bad := strings.Replace(in, "name: b", "name: ''\n  nome: x", 1)
+	_, _, err = config.LoadDiscoveryResponse(write(t, "cds.yaml", []byte(bad)), config.Options{})
+	if err == nil || !strings.Contains(err.Error(), ":10:3: resources[1].nome: no such field: 'nome'") {
+		t.Error(err)
+	}
+	empty := (&xdstype.Response{Resources: []xdstype.Any{{TypeURL: xdstype.Cluster}}}).Append(nil)
+	_, _, err = config.LoadDiscoveryResponse(write(t, "cds.pb", empty), config.Options{})
+	if err == nil || !strings.Contains(err.Error(), "resources[0].name: Proto constraint validation failed (ClusterValidationError.Name") {
+		t.Error(err)
+	}
+}
+
+// Own seeds: every file of testdata/bootstraps loads, every file of testdata/refused does not and says why.
+func TestSeeds(t *testing.T) {
+	good, err := filepath.Glob("testdata/bootstraps/*")
+	if err != nil || len(good) == 0 {
+		t.Fatal(good, err)
+	}
+	for _, f := range good {
+		if _, _, err := config.Load(f, config.Options{}); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	bad, err := filepath.Glob("testdata/refused/*")
+	if err != nil || len(bad) == 0 {
+		t.Fatal(bad, err)
+	}
+	for _, f := range bad {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, want, _ := strings.Cut(string(data), "# refused: ")
+		want, _, _ = strings.Cut(want, "\n")
+		if _, _, err := config.Load(f, config.Options{}); err == nil || want == "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", f, err, want)
+		}
+	}
+}
