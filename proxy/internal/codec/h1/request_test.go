@@ -164,6 +164,7 @@ func TestRequestLine(t *testing.T) {
 		{name: "custom method", in: "m-search / HTTP/1.1" + h, opts: custom, want: head("m-search")},
 		{name: "custom method, not a token", in: "F(O / HTTP/1.1" + h, opts: custom, want: bad(400, syntax)},
 		{name: "HTTP/0.9", in: "GET /\r\n", want: "head :method=GET|:path=/ end=true"},
+		{name: "HTTP/0.9 and more", in: "GET /\r\nHost: b\r\n\r\n", rest: "Host: b\r\n\r\n", want: "head :method=GET|:path=/ end=true"},
 		{name: "HTTP/0.9 with LF", in: "GET /\n", want: "head :method=GET|:path=/ end=true"},
 	}
 	for _, m := range strings.Fields("ACL BIND CHECKOUT COPY DELETE GET HEAD LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MOVE MSEARCH " +

@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"bytes"
+
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 )
@@ -153,18 +155,25 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 	if err != nil {
 		return n, s.failHead(r, err)
 	}
-	lines := s.pool.lines
-	if raw == nil {
+	switch {
+	case raw == nil:
 		if raw, n, err = s.partial(r, had, n); err != nil {
 			return n, s.failHead(r, err)
 		}
 		if raw == nil {
 			return n, nil
 		}
-		lines = s.pool.lines
+	case !r.looked:
+		// HTTP/0.9 ends with its line, whatever comes after.
+		l := s.pool.lines[0]
+		if first, err := s.opts.parseRequestLine(raw[l.start:l.end]); err == nil && first.simple {
+			s.pool.lines = s.pool.lines[:1]
+			raw = raw[:bytes.IndexByte(raw, '\n')+1]
+			n = len(raw) - had
+		}
 	}
 	r.phase = phaseDone
-	err = s.opts.parseRequest(r, raw, lines)
+	err = s.opts.parseRequest(r, raw, s.pool.lines)
 	r.message.part = r.message.part[:0]
 	return n, s.headDone(r, len(raw), err)
 }
