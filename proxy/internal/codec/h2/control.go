@@ -20,6 +20,9 @@ func (s *session) onSettings(f *frameHeader, p []byte) {
 	case len(p)%6 != 0:
 		s.fail(errPayloadSize)
 		return
+	case len(p) > 6*maxSettings:
+		s.fail(errSettingsCount)
+		return
 	}
 	first := !s.gotSettings
 	if s.state == stateSettings {
@@ -29,8 +32,15 @@ func (s *session) onSettings(f *frameHeader, p []byte) {
 	if first {
 		s.peerStreams = 1<<31 - 1
 	}
+	window := uint32(s.peerWindow)
 	for ; len(p) > 0; p = p[6:] {
-		if err := s.setting(binary.BigEndian.Uint16(p), be32(p[2:])); err != nil {
+		if err := s.setting(binary.BigEndian.Uint16(p), be32(p[2:]), &window); err != nil {
+			s.fail(err)
+			return
+		}
+	}
+	if int64(window) != s.peerWindow {
+		if err := s.setPeerWindow(window); err != nil {
 			s.fail(err)
 			return
 		}
@@ -56,7 +66,8 @@ func (s *session) onSettingsAck(p []byte) {
 	}
 }
 
-func (s *session) setting(id uint16, v uint32) *codec.Err {
+// setting takes one parameter over. The window is left to the caller, so that a frame that names it often walks the streams once.
+func (s *session) setting(id uint16, v uint32, window *uint32) *codec.Err {
 	switch id {
 	case settingTableSize:
 		s.enc.SetLimit(int(min(v, 1<<30)))
@@ -68,7 +79,10 @@ func (s *session) setting(id uint16, v uint32) *codec.Err {
 	case settingMaxStreams:
 		s.peerStreams = min(v, 1<<31-1)
 	case settingWindow:
-		return s.setPeerWindow(v)
+		if v > 1<<31-1 {
+			return errSettingWindow
+		}
+		*window = v
 	case settingMaxFrame:
 		if v < maxFrameSize || v > 1<<24-1 {
 			return errSettingValue
@@ -85,9 +99,6 @@ func (s *session) setting(id uint16, v uint32) *codec.Err {
 
 // setPeerWindow changes the windows of all streams by the difference (RFC 9113, section 6.9.2). They may become negative.
 func (s *session) setPeerWindow(v uint32) *codec.Err {
-	if v > 1<<31-1 {
-		return errSettingWindow
-	}
 	diff := int64(v) - s.peerWindow
 	s.peerWindow = int64(v)
 	for _, st := range s.streams.slots {

@@ -70,6 +70,7 @@ var (
 	errDataZero        = protocol("DATA: stream_id == 0")
 	errPush            = protocol("PUSH_PROMISE: not allowed")
 	errSettingsAck     = protocol("unexpected SETTINGS ACK")
+	errSettingsCount   = connErr("SETTINGS: too many setting entries", codeEnhanceYourCalm)
 	errSettingValue    = protocol("SETTINGS: invalid value")
 	errSettingWindow   = connErr("SETTINGS: invalid SETTINGS_INITIAL_WINDOW_SIZE", codeFlowControl)
 	errCompression     = connErr("header compression error", codeCompression)

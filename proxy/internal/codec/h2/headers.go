@@ -191,11 +191,11 @@ func (s *session) fragment(f *frameHeader, p []byte) {
 func (s *session) decode(p []byte) (n int, ok bool) {
 	b := &s.block
 	var f hpack.Field
+	var arena *http.Arena
+	if b.st != nil {
+		arena = b.st.arena
+	}
 	for n < len(p) {
-		var arena *http.Arena
-		if b.st != nil {
-			arena = b.st.arena
-		}
 		k, err := s.dec.Next(p[n:], arena, &f)
 		if err != nil {
 			if err == hpack.ErrShort {
@@ -210,7 +210,7 @@ func (s *session) decode(p []byte) (n int, ok bool) {
 		}
 		if err := s.field(&f); err != nil {
 			st := b.st
-			b.st = nil
+			b.st, arena = nil, nil
 			if err == errOverflow || err == errUnderscore {
 				s.count(err)
 				s.streamError(st, err)

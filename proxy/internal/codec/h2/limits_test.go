@@ -85,6 +85,7 @@ func TestLimits(t *testing.T) {
 				w.headers(uint32(1+2*i), true, ":method=GET", ":scheme=http", ":path=/hang", ":authority=a")
 			}
 		}, "", "7 RST_STREAM REFUSED_STREAM"},
+		{"settings", nil, 32, func(w *wire, n int) { w.raw(4, 0, 0, strings.Repeat("\x00\x77abcd", n)) }, "SETTINGS: too many setting entries", ""},
 		{"fields", nil, 96, func(w *wire, n int) {
 			h := []string{":method=GET", ":scheme=http", ":path=/hang", ":authority=a"}
 			for range n {

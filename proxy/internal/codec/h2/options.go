@@ -23,6 +23,8 @@ const (
 const (
 	// maxContinuations bounds the CONTINUATION frames of one header block: 8 MiB of headers fit.
 	maxContinuations = 1024
+	// maxSettings bounds the parameters of one SETTINGS frame.
+	maxSettings = 32
 	// maxInformational bounds the 1xx heads before one response.
 	maxInformational = 100
 	// maxFaults bounds the stream errors that a peer may cause beyond the number of streams that went well, and the frames it may

@@ -1,6 +1,8 @@
 package h2
 
 import (
+	"slices"
+
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/hpack"
@@ -29,8 +31,12 @@ func (s *session) start() {
 		connect = 1
 	}
 	settings = append(settings, o.CustomSettings...)
-	settings = append(settings, Setting{settingTableSize, o.HpackTableSize}, Setting{settingConnectAllowed, connect},
-		Setting{settingMaxStreams, o.MaxConcurrentStreams}, Setting{settingWindow, o.InitialStreamWindow})
+	for _, p := range [...]Setting{{settingTableSize, o.HpackTableSize}, {settingConnectAllowed, connect},
+		{settingMaxStreams, o.MaxConcurrentStreams}, {settingWindow, o.InitialStreamWindow}} {
+		if !slices.ContainsFunc(o.CustomSettings, func(c Setting) bool { return c.ID == p.ID }) {
+			settings = append(settings, p)
+		}
+	}
 	out := s.out.Out()
 	b := out.Reserve(len(preface) + 2*frameHeaderLen + 6*len(settings) + 4)
 	if s.client != nil {
