@@ -4,7 +4,6 @@ package proxy
 
 import (
 	"context"
-	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/clock"
 	"github.com/dragoman-proxy/dragoman/api/ext"
@@ -101,6 +100,7 @@ func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Addrs() }
 // Stats returns all stats in Envoy's text form, no older than now; it waits for the workers at most a second.
 func (p *Proxy) Stats() string { return p.s.StatsText() }
 
-var _ = time.Second
+// ReopenLogs closes and opens the access logs' files, after they were moved away (SIGUSR1). Safe from any goroutine.
+func (p *Proxy) ReopenLogs() { p.s.ReopenLogs() }
 
 // Next: proxy/internal/server/worker.go

@@ -86,11 +86,13 @@ func (h *Conn) start(isH2 bool) {
 	if isH2 {
 		st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp2Total))
 		st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp2Active), 1)
+		st.Inc(h.cfg.H2Stats.Counter(stats.HTTP2InUse))
 		h.codec = h2.NewServer(h, h.c, &h.l.h2, &h.cfg.H2)
 		return
 	}
 	st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp1Total))
 	st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp1Active), 1)
+	st.Inc(h.cfg.H1Stats.Counter(stats.HTTP1InUse))
 	h.codec = h1.NewServer(h, h.c, &h.cfg.H1, &h.l.h1)
 }
 
@@ -130,6 +132,9 @@ func (h *Conn) onCodecError(err error) {
 	h.countCodec(e)
 	if h.closing {
 		return
+	}
+	if !h.isH2 && h.cfg.StreamErrorOnInvalid && e.Status != 0 {
+		return // the client was told and may end the connection itself
 	}
 	h.closing = true
 	h.resetAll(http.ResetProtocolError, e)

@@ -161,7 +161,7 @@ func (s *Stream) mutate(head *http.HeaderMap) {
 	}
 	s.requestID(head, edge)
 	if cfg.Via != "" {
-		appendList(head, http.Via, cfg.Via)
+		appendList(head, http.Via, ", ", cfg.Via)
 	}
 	// forward_client_cert_details is SANITIZE.
 	head.Remove(http.XForwardedClientCert)
@@ -179,7 +179,7 @@ func (s *Stream) appendXFF(head *http.HeaderMap) {
 		head.AddConst(http.XForwardedFor, me)
 		return
 	}
-	appendList(head, http.XForwardedFor, me)
+	appendList(head, http.XForwardedFor, ",", me)
 }
 
 // localText returns a as text, kept for the next time.
@@ -190,9 +190,9 @@ func (l *local) localText(a netip.Addr) string {
 	return l.localStr
 }
 
-func appendList(head *http.HeaderMap, id http.ID, v string) {
+func appendList(head *http.HeaderMap, id http.ID, sep, v string) {
 	if old := head.Find(id); old != nil {
-		head.SetConst(id, head.Arena().Concat(old.Value, ",", v))
+		head.SetConst(id, head.Arena().Concat(old.Value, sep, v))
 		return
 	}
 	head.AddConst(id, v)

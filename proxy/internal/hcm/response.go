@@ -60,7 +60,7 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 		}
 	}
 	if cfg.Via != "" {
-		appendList(h, http.Via, cfg.Via)
+		appendList(h, http.Via, ", ", cfg.Via)
 	}
 	if !s.h.draining && cfg.Draining != nil && cfg.Draining() {
 		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxDrainClose))

@@ -72,7 +72,7 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	} else {
 		r.cb.SubscribeWatermarks(r.onClientFn())
 	}
-	if r.done || a.gone {
+	if r.done {
 		return
 	}
 	r.cb.EncodeHeaders(h, end)

@@ -10,6 +10,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	aaccesslog "github.com/dragoman-proxy/dragoman/api/accesslog"
@@ -23,6 +24,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/tcpproxy"
 )
 
 // activeListener is a listener and its sockets.
@@ -162,15 +164,23 @@ func (s *Server) chain(l *listener.Listener, fc *listenerv3.FilterChain, scope a
 	if err != nil {
 		return nil, err
 	}
-	p, ok := m.(*hcmv3.HttpConnectionManager)
-	if !ok {
+	switch p := m.(type) {
+	case *hcmv3.HttpConnectionManager:
+		cfg, err := hcm.New(p, s.hcmDeps(l, p, scope, limit))
+		if err != nil {
+			return nil, err
+		}
+		ch.Terminal = hcmTerminal{cfg}
+	case *tcpv3.TcpProxy:
+		cfg, err := tcpproxy.New(p, &tcpproxy.Deps{Root: s.store.Root(), Slot: s.clusters.Slot, Lookup: s.clusters.Lookup,
+			AccessLogs: s.accessLogs, BufferLimit: limit})
+		if err != nil {
+			return nil, err
+		}
+		ch.Terminal = cfg
+	default:
 		return nil, unknownExtension(f.Name, f.GetTypedConfig())
 	}
-	cfg, err := hcm.New(p, s.hcmDeps(l, p, scope, limit))
-	if err != nil {
-		return nil, err
-	}
-	ch.Terminal = hcmTerminal{cfg}
 	return ch, nil
 }
 

@@ -41,3 +41,6 @@ func (s *Server) accessLogs(list []*accesslogv3.AccessLog) (aaccesslog.Loggers, 
 func (s *Server) mapperFilter(m *hcmv3.ResponseMapper) (aaccesslog.Filter, error) {
 	return accesslog.NewFilter(m.GetFilter(), s.logDeps())
 }
+
+// ReopenLogs reopens the files of access logs. Safe from any goroutine.
+func (s *Server) ReopenLogs() { s.main.Post(s.logs.Reopen) }
