@@ -88,7 +88,9 @@ type Conn struct {
 	delay     bool
 	inRead    bool
 	connected bool // OnConnected was called
+	moveIn    bool // reading is the mover's
 	counter   Counter
+	mover     Mover // nil mostly
 }
 
 // Counter is told of bytes as they cross the socket, if set.
@@ -233,6 +235,9 @@ func (c *Conn) OnReady(ev event.Events) {
 	if ev&event.Writable != 0 && c.blocked {
 		c.blocked = false
 		c.Flush()
+		if c.mover != nil && !c.blocked && c.state != closed {
+			c.mover.OnWritable()
+		}
 		if c.state == closed {
 			return
 		}

@@ -23,6 +23,10 @@ func (c *Conn) read() {
 			c.queue()
 			return
 		}
+		if c.moveIn && c.state == open {
+			c.mover.OnReadable()
+			return
+		}
 		buf := c.w.ReadBuffer
 		n, e := c.w.Driver.Recv(c.h, buf)
 		if e != 0 {
@@ -221,6 +225,7 @@ func (c *Conn) PeerDone() {
 		return
 	}
 	if c.finSent {
+		c.why.Remote = true // the last to end it
 		c.finish()
 	}
 }

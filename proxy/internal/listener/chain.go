@@ -225,11 +225,17 @@ func (s *session) serve(chain *Chain, tr conn.Transport) {
 		s.c.SetTransport(tr)
 		s.Handler = chain.handler(s.c)
 		_ = s.c.Start(s) // an error was told by OnClose
-		return
+	} else {
+		s.Handler = chain.handler(s.c)
+		s.c.Assign(tr, s)
 	}
-	s.Handler = chain.handler(s.c)
-	s.c.Assign(tr, s)
+	if n, ok := s.Handler.(Beginner); ok && s.c.IsOpen() {
+		n.OnNewConnection()
+	}
 }
+
+// Beginner is a handler that has something to do once its connection is there, before a handshake is done.
+type Beginner interface{ OnNewConnection() }
 
 func (ch *Chain) handler(c *conn.Conn) conn.Handler {
 	return ch.Terminal.NewHandler(c)
