@@ -191,7 +191,6 @@ func (s *session) onPing(f *frameHeader, p []byte) {
 		s.fail(errPayloadSize)
 	case f.flags&flagAck == 0:
 		s.writePing(flagAck, p)
-		s.checkOutbound()
 	case s.onPong != nil:
 		s.onPong(binary.BigEndian.Uint64(p))
 	}

@@ -83,7 +83,8 @@ func (s *session) sentData(n int) {
 // outboundStep is how many frames may be written before it is worth to ask how many have left.
 const outboundStep = 64
 
-// checkOutbound ends the connection if too many frames wait to be sent: the peer makes us answer, and does not read.
+// checkOutbound ends the connection if too many frames wait to be sent: the peer makes us answer, and does not read. It is asked
+// before new bytes are looked at, when what earlier ones have caused was flushed as far as the kernel took it.
 func (s *session) checkOutbound() {
 	g, o := &s.guard, s.opts
 	if g.frames-g.markFrames >= outboundStep || g.frames-g.goneFrames > uint64(o.MaxOutboundFrames) ||

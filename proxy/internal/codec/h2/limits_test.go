@@ -145,6 +145,9 @@ func TestLimits(t *testing.T) {
 				w := newWire().hello()
 				l.in(w, n)
 				err := s.feed(w.bytes())
+				if err == "" {
+					err = s.feed(nil)
+				}
 				lines := strings.Split(newWire().read(t, s.out.take()), "\n")
 				last := lines[len(lines)-1]
 				if n == l.n {

@@ -95,6 +95,9 @@ func (s *session) init(out codec.Output, pool *Pool, opts *Options) {
 // dispatch consumes what it can of b. A frame other than DATA that is not complete stays for the next call.
 func (s *session) dispatch(b []byte) (int, error) {
 	s.pool.settle()
+	if s.err == nil && !s.dead {
+		s.checkOutbound()
+	}
 	n := 0
 	for s.err == nil && !s.dead {
 		k := s.step(b[n:])
@@ -108,10 +111,6 @@ func (s *session) dispatch(b []byte) (int, error) {
 	}
 	if !s.dead {
 		s.updateConnWindow()
-		s.checkOutbound()
-		if s.err != nil {
-			return n, s.err
-		}
 	}
 	return n, nil
 }
@@ -270,6 +269,10 @@ func (s *session) streamError(st *stream, err *codec.Err) {
 func (s *session) finish(st *stream, reason http.ResetReason, details string) {
 	if st.closed {
 		return
+	}
+	if s.client != nil {
+		// Details are for the log of downstream requests; upstream resets go by their reason alone.
+		details = ""
 	}
 	dec := st.dec
 	s.close(st)
