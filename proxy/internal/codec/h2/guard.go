@@ -18,7 +18,8 @@ type guard struct {
 	// Frames in the write buffer. It tells only its bytes, so that what was drained is found by position: markAt is a
 	// position of the past, and markFrames and markControl the totals there. When the buffer has drained beyond it, the
 	// frames before it are known to be gone. That counts too many, by less than twice, until the buffer has drained once.
-	written                 uint64
+	written, drained        uint64
+	stuck                   uint8 // dispatches in which nothing was drained
 	frames, control         uint64
 	markAt                  uint64
 	markFrames, markControl uint64
@@ -80,22 +81,29 @@ func (s *session) sentData(n int) {
 	s.sentFrames(n)
 }
 
-// outboundStep is how many frames may be written before it is worth to ask how many have left.
-const outboundStep = 64
+// The worker flushes at the end of a pass, and dispatches at most maxReads times in one. Frames are a flood only if they have waited
+// longer than that, or if they are burstFactor times the limit.
+const (
+	maxReads    = 4
+	burstFactor = 16
+)
 
 // checkOutbound ends the connection if too many frames wait to be sent: the peer makes us answer, and does not read. It is asked
-// before new bytes are looked at, when what earlier ones have caused was flushed as far as the kernel took it.
+// before new bytes are looked at.
 func (s *session) checkOutbound() {
 	g, o := &s.guard, s.opts
-	if g.frames-g.markFrames >= outboundStep || g.frames-g.goneFrames > uint64(o.MaxOutboundFrames) ||
-		g.control-g.goneControl > uint64(o.MaxOutboundControlFrames) {
-		s.settleOutbound()
+	if g.written == g.drained {
+		return
+	}
+	s.settleOutbound()
+	factor := uint64(burstFactor)
+	if g.stuck > maxReads {
+		factor = 1
 	}
 	switch {
-	case s.err != nil:
-	case g.control-g.goneControl > uint64(o.MaxOutboundControlFrames):
+	case g.control-g.goneControl > factor*uint64(o.MaxOutboundControlFrames):
 		s.abort(errFloodControl)
-	case g.frames-g.goneFrames > uint64(o.MaxOutboundFrames):
+	case g.frames-g.goneFrames > factor*uint64(o.MaxOutboundFrames):
 		s.abort(errFloodOutbound)
 	}
 }
@@ -103,13 +111,16 @@ func (s *session) checkOutbound() {
 // settleOutbound finds out which frames have left the write buffer.
 func (s *session) settleOutbound() {
 	g := &s.guard
-	waiting := uint64(s.out.Buffered())
+	waiting := min(uint64(s.out.Buffered()), g.written)
+	if drained := g.written - waiting; drained != g.drained {
+		g.drained, g.stuck = drained, 0
+	} else if g.stuck <= maxReads {
+		g.stuck++
+	}
 	switch {
 	case waiting == 0:
 		g.goneFrames, g.goneControl = g.frames, g.control
-	case waiting >= g.written:
-		return
-	case g.written-waiting >= g.markAt:
+	case g.drained >= g.markAt:
 		g.goneFrames, g.goneControl = g.markFrames, g.markControl
 	default:
 		return

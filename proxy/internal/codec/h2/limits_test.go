@@ -145,8 +145,8 @@ func TestLimits(t *testing.T) {
 				w := newWire().hello()
 				l.in(w, n)
 				err := s.feed(w.bytes())
-				if err == "" {
-					err = s.feed(nil)
+				for i := 0; i < 6 && err == ""; i++ {
+					err = s.feed(nil) // nothing is drained meanwhile
 				}
 				lines := strings.Split(newWire().read(t, s.out.take()), "\n")
 				last := lines[len(lines)-1]
@@ -193,6 +193,29 @@ func TestFaults(t *testing.T) {
 		s.out.take()
 		if want := i == 1000; (err != "") != want {
 			t.Fatalf("fault %d: %q", i+1, err)
+		}
+	}
+}
+
+// TestOutboundBurst: what one pass makes is no flood, unless it is very much.
+func TestOutboundBurst(t *testing.T) {
+	for n, want := range map[int]string{16000 - 2: "", 16000 - 1: "Too many control frames in the outbound queue."} {
+		s := newServer(t, h2.DefaultOptions())
+		w := newWire().hello()
+		for range n {
+			w.raw(6, 0, 0, "12345678")
+		}
+		s.feed(w.bytes())
+		if err := s.feed(w.raw(6, 0, 0, "12345678").bytes()); err != want {
+			t.Errorf("%d: %q", n, err)
+		}
+		if want == "" {
+			s.out.take()
+			for range 10 {
+				if err := s.feed(w.raw(6, 0, 0, "12345678").bytes()); err != "" {
+					t.Error(err)
+				}
+			}
 		}
 	}
 }
