@@ -340,6 +340,20 @@ func (c *Client) EOF() error {
 	return ErrUnexpectedEOF
 }
 
+// Lost says that the connection broke. Unlike EOF it completes no response: a body that would end with the connection is cut
+// short by a reset, and must not look whole.
+func (c *Client) Lost() {
+	x := c.x
+	c.closed = true
+	if x == nil || x.over || x.phase == phaseDone {
+		return
+	}
+	d := x.dec
+	c.discard(x)
+	d.OnReset(http.ResetConnectionTermination, "")
+	c.handler.OnStreamDone(false)
+}
+
 // discard ends the stream without a word.
 func (c *Client) discard(x *exchange) {
 	x.over = true
