@@ -34,9 +34,7 @@ func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
 	c.state = flushing
 	c.delay = t == network.FlushWriteAndDelay && wait > 0
 	if c.delay {
-		// The wait bounds the flush as well: a peer that takes nothing must not hold the connection.
-		c.linger = &event.Timer{Fn: c.lingerOver}
-		c.w.Arm(c.linger, wait)
+		c.armLinger(wait)
 	}
 	c.markDirty()
 }
@@ -58,6 +56,22 @@ func (c *Conn) flushed() {
 	c.dropIn()
 	c.rdReady = true
 	c.queue()
+}
+
+// armLinger bounds the flush and the wait for the peer: one that takes nothing must not hold the connection. Progress begins the
+// wait anew (Envoy's delayed_close_timeout), so that a slow peer gets all of a long answer.
+func (c *Conn) armLinger(wait time.Duration) {
+	left := c.Buffered()
+	c.linger = &event.Timer{}
+	c.linger.Fn = func() {
+		if now := c.Buffered(); now < left {
+			left = now
+			c.w.Arm(c.linger, wait)
+			return
+		}
+		c.lingerOver()
+	}
+	c.w.Arm(c.linger, wait)
 }
 
 func (c *Conn) lingerOver() {
