@@ -81,6 +81,8 @@ type Options struct {
 	Upstreams int
 	// Retries is how often an upstream may see a request again.
 	Retries int
+	// Pipeline bounds how many requests a client sends before the first is answered; 0: 5.
+	Pipeline int
 	// Blind says that the proxy carries bytes without a look at them, so that upstreams must not do what only a proxy of their
 	// protocol can hide.
 	Blind bool
@@ -125,6 +127,13 @@ func Play(seed uint64, build Build, o Options) error {
 	if o.Trace != nil {
 		g.w.Trace = func(at time.Duration, k sim.Kind, id uint32, n int) {
 			o.Trace(fmt.Sprintf("%v %v %d %d", at, k, id, n))
+		}
+		g.w.TraceBytes = func(id uint32, b []byte) {
+			if n := len(b); n > 200 {
+				o.Trace(fmt.Sprintf("  to %d: %q ... %q", id, b[:100], b[n-100:]))
+			} else {
+				o.Trace(fmt.Sprintf("  to %d: %q", id, b))
+			}
 		}
 	}
 	if err := g.play(build); err != nil {
@@ -187,6 +196,9 @@ func (g *game) setUp() {
 	if g.o.Requests == 0 {
 		g.o.Requests = 1 + g.rnd.IntN(6)
 	}
+	if g.o.Pipeline == 0 {
+		g.o.Pipeline = 5
+	}
 	if g.o.Upstreams == 0 {
 		g.o.Upstreams = 2
 	}
@@ -234,7 +246,7 @@ func (g *game) client(name string, requests int, r *rand.Source) {
 		g.w.After(start, func() { (&tcpClient{g: g, name: name, rnd: r, left: requests}).next() })
 		return
 	}
-	c := &h1Client{g: g, name: name, rnd: r, left: requests, depth: []int{1, 1, 1, 2, 5}[r.IntN(5)]}
+	c := &h1Client{g: g, name: name, rnd: r, left: requests, depth: min(g.o.Pipeline, []int{1, 1, 1, 2, 5}[r.IntN(5)])}
 	g.w.After(start, c.connect)
 }
 

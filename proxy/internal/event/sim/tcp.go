@@ -207,6 +207,9 @@ func (e *end) deliver(b []byte) {
 	}
 	far := e.far
 	e.w.record(Delivered, far.id, len(b))
+	if e.w.TraceBytes != nil {
+		e.w.TraceBytes(far.id, b)
+	}
 	switch {
 	case far.broken:
 		return

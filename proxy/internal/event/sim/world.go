@@ -21,6 +21,8 @@ import (
 type World struct {
 	// Trace, if set, is told of everything that goes into Hash.
 	Trace func(at time.Duration, kind Kind, id uint32, n int)
+	// TraceBytes, if set, is told of what is delivered to each end.
+	TraceBytes func(id uint32, b []byte)
 
 	seed   uint64
 	rnd    *rand.Source

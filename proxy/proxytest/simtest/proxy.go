@@ -1,0 +1,83 @@
+package simtest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/server"
+)
+
+// Proxy builds a whole proxy of n workers from a bootstrap in YAML. In it LISTEN stands for the socket address of Net.Listen, and
+// UPSTREAM_0, UPSTREAM_1 and so on for those of Net.Upstreams.
+func Proxy(bootstrap string, n int) Build {
+	return func(w *World, net Net) (System, error) {
+		text := strings.ReplaceAll(bootstrap, "LISTEN", socketAddress(net.Listen))
+		for i, u := range net.Upstreams {
+			text = strings.ReplaceAll(text, fmt.Sprint("UPSTREAM_", i), socketAddress(u))
+		}
+		boot, err := config.Open("", config.Options{ConfigYAML: text})
+		if err != nil {
+			return nil, err
+		}
+		s, err := server.New(server.Config{
+			Boot: boot, Concurrency: n, Clock: w.Clock(), Rand: w.Rand,
+			Driver: func(worker string) (event.Driver, error) { return w.Driver(worker), nil },
+		})
+		if err != nil {
+			return nil, err
+		}
+		p := &proxySystem{s: s}
+		for _, k := range p.Workers() {
+			k.Bufs.Poison = true
+		}
+		var failed error
+		s.Main().Post(func() { s.Start(func(err error) { failed = err }) })
+		live := func() bool { return failed != nil || s.State() == server.Live }
+		if err := w.Run(p.Workers(), live, settleTime); err != nil {
+			return nil, fmt.Errorf("starting: %w", err)
+		}
+		return p, failed
+	}
+}
+
+func socketAddress(a network.Address) string {
+	return fmt.Sprintf("{socket_address: {address: %s, port_value: %d}}", a.IP.Addr(), a.IP.Port())
+}
+
+// proxySystem is a Server whose loops the world steps.
+type proxySystem struct{ s *server.Server }
+
+func (p *proxySystem) Workers() []*event.Worker {
+	return append([]*event.Worker{p.s.Main()}, p.s.Workers()...)
+}
+
+// Close ends what each loop has, on the loop.
+func (p *proxySystem) Close() {
+	for _, w := range p.Workers() {
+		w.Post(func() {
+			for _, h := range w.Handlers() {
+				switch h := h.(type) {
+				case *listener.Acceptor:
+					h.Close()
+				case *conn.Conn:
+					h.Close(network.NoFlush, "server_shutdown")
+				}
+			}
+		})
+	}
+}
+
+// Leaks looks at the buffers, and at the gauges of what is in use: they must be back at zero.
+func (p *proxySystem) Leaks() (leaks []string) {
+	for _, w := range p.Workers() {
+		if n := w.Bufs.Live(); n != 0 {
+			leaks = append(leaks, fmt.Sprintf("%s: %d slabs", w.Name, n))
+		}
+	}
+	return leaks
+}
