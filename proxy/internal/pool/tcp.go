@@ -98,6 +98,7 @@ func (t *TCPConn) OnClose(why conn.Closed) {
 		w.Stats.Record(s.Stats.Histogram(stats.ClusterUpstreamRqPerCx), 1)
 	} else {
 		t.notPending()
+		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqPendingFailureEject))
 	}
 	w.Remove(&t.timer)
 	t.breakers.Connections.Release()

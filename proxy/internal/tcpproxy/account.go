@@ -68,11 +68,19 @@ func (s *session) onIdle() {
 		return
 	}
 	s.count(stats.TCPIdleTimeout)
-	s.closeDown(network.NoFlush, reasonIdle)
+	s.endLocally(reasonIdle)
 }
 
 func (s *session) onMaxDuration() {
 	s.info.Flags.Set(stream.DurationTimeout)
 	s.count(stats.TCPMaxDownstreamConnectionDuration)
-	s.closeDown(network.NoFlush, reasonMaxDuration)
+	s.endLocally(reasonMaxDuration)
+}
+
+// endLocally closes both ends for a reason of ours.
+func (s *session) endLocally(reason string) {
+	if u := s.info.Upstream.Conn; u != nil {
+		u.CloseReason = reason
+	}
+	s.closeDown(network.NoFlush, reason)
 }

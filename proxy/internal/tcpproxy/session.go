@@ -21,12 +21,19 @@ import (
 
 // Reasons for closing the downstream connection, as Envoy has them.
 const (
-	reasonInit        = "tcp_initializion_failure:"
 	reasonIdle        = "tcp_session_idle_timeout"
 	reasonMaxDuration = "max_connection_duration_reached"
 	reasonDownRemote  = "closing_upstream_tcp_connection_due_to_downstream_remote_close"
 	reasonDownLocal   = "closing_upstream_tcp_connection_due_to_downstream_local_close"
 	reasonDownReset   = "closing_upstream_tcp_connection_due_to_downstream_reset_close"
+)
+
+// What follows when there is no upstream connection: the number is Envoy's UpstreamFailureReason.
+const (
+	connectFailed = "tcp_initializion_failure:0"
+	noHealthy     = "tcp_initializion_failure:1"
+	resourceLimit = "tcp_initializion_failure:2"
+	noRoute       = "tcp_initializion_failure:3"
 )
 
 // session is one downstream connection and its upstream connection. It is the downstream connection's handler; see upstream for

@@ -43,19 +43,19 @@ func (s *session) connect() {
 	cl := s.pick()
 	if cl == nil {
 		s.count(stats.TCPDownstreamCxNoRoute)
-		s.fail(stream.NoClusterFound)
+		s.fail(stream.NoClusterFound, noRoute)
 		return
 	}
 	s.cluster = cl
 	s.info.ClusterName = cl.ObservabilityName()
 	if cl.Resources(0).Connections.Full() {
 		w.Stats.Inc(cl.Stats().Counter(stats.ClusterUpstreamCxOverflow))
-		s.fail(stream.UpstreamOverflow)
+		s.fail(stream.UpstreamOverflow, resourceLimit)
 		return
 	}
 	if s.attempts >= s.cfg.MaxAttempts {
 		w.Stats.Inc(cl.Stats().Counter(stats.ClusterUpstreamCxConnectAttemptsExceeded))
-		s.fail(stream.UpstreamRetryLimitExceeded)
+		s.fail(stream.UpstreamRetryLimitExceeded, connectFailed)
 		return
 	}
 	ctx := lb.Context{W: w}
@@ -63,17 +63,18 @@ func (s *session) connect() {
 	h := cl.Pick(&ctx)
 	if h == nil {
 		w.Stats.Inc(cl.Stats().Counter(stats.ClusterUpstreamCxNoneHealthy))
-		s.fail(stream.NoHealthyUpstream)
+		s.fail(stream.NoHealthyUpstream, noHealthy)
 		return
 	}
 	s.attempts++
 	s.info.Attempts = s.attempts
-	s.setHost(h)
 	t, _ := cl.DialTCP(w, h, 0, (*upstream)(s))
 	if t == nil {
+		s.setHost(nil)
 		s.connect() // the limits will say why not
 		return
 	}
+	s.setHost(h)
 	s.tcp, s.connecting = t, true
 	s.up.c, s.up.gone = t.NetConn(), false
 	s.up.c.EnableHalfClose()
@@ -81,13 +82,17 @@ func (s *session) connect() {
 
 func (s *session) setHost(h *host.Host) {
 	s.host = h
+	if h == nil {
+		s.info.Upstream.Host, s.info.Upstream.HostName = network.Address{}, ""
+		return
+	}
 	s.info.Upstream.Host, s.info.Upstream.HostName = h.Current(), h.Name()
 }
 
 // fail ends a session that gets no upstream connection.
-func (s *session) fail(f stream.Flag) {
+func (s *session) fail(f stream.Flag, why string) {
 	s.info.Flags.Set(f)
-	s.closeDown(network.NoFlush, reasonInit+f.Long())
+	s.closeDown(network.NoFlush, why)
 }
 
 // upstream is a session as the handler of its upstream connection.
