@@ -154,6 +154,9 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 			}
 			oneofs |= 1 << f.oneof
 		}
+		if e.opts.OnDeprecated != nil && f.deprecated() {
+			e.deprecated(c, f)
+		}
 		e.field(c, f)
 	}
 	e.path = e.path[:top]
@@ -301,6 +304,18 @@ func (e *encoder) unknown(p yamlpos.Pos, x Error) {
 		x.File, x.Line, x.Col, x.Path = p.File, p.Line, p.Col, pathString(e.path)
 		e.opts.OnUnknownField(&x)
 	}
+}
+
+// deprecated tells of a deprecated field, in Envoy's words.
+func (e *encoder) deprecated(c yamlpos.Node, f *field) {
+	p := e.tree.KeyPos(c)
+	parent := f.desc.ContainingMessage()
+	file := f.desc.ParentFile().Path()
+	e.opts.OnDeprecated(&Error{
+		File: p.File, Line: p.Line, Col: p.Col, Path: pathString(e.path),
+		Msg: "Deprecated field: type " + string(parent.FullName()) + " Using deprecated option '" + string(f.desc.FullName()) +
+			"' from file " + file[strings.LastIndexByte(file, '/')+1:] + ". This configuration will be removed from Envoy soon.",
+	})
 }
 
 func (e *encoder) oneofConflict(c yamlpos.Node, f *field) {

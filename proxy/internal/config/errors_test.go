@@ -103,6 +103,18 @@ func TestUnknownFieldsMayBeAllowed(t *testing.T) {
 	}
 }
 
+func TestDeprecatedFieldsAreTold(t *testing.T) {
+	var notes []string
+	opts := config.Options{OnDeprecated: func(e *config.Error) { notes = append(notes, e.Error()) }}
+	path := write(t, "b.yaml", []byte("static_resources: {clusters: [{name: a, connect_timeout: 1s, track_timeout_budgets: true}]}"))
+	if _, _, err := config.Load(path, opts); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{path + ":1:62: static_resources.clusters[0].track_timeout_budgets: Deprecated field: type envoy.config.cluster.v3.Cluster Using deprecated option 'envoy.config.cluster.v3.Cluster.track_timeout_budgets' from file cluster.proto. This configuration will be removed from Envoy soon."}, notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestErrorsAreBounded(t *testing.T) {
 	for _, n := range []int{5, 6} {
 		_, _, err := config.Load(write(t, "b.json", []byte("{"+strings.Repeat(`"bogus": 1, `, n)+"}")), config.Options{MaxErrors: 5})
@@ -249,6 +261,16 @@ func TestPositions(t *testing.T) {
 	if got := x.Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: duplicate cluster 'a'; found 'a'" {
 		t.Error(got)
 	}
+	cause := fmt.Errorf("cluster: %w", &config.Error{Path: "clusters[0].name", Msg: "m"})
+	if got := pos.Attach("static_resources", cause).Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: m" {
+		t.Error(got)
+	}
+	if got := pos.Attach("static_resources.clusters", &config.Errors{List: []*config.Error{{Path: "[0].name", Msg: "m"}}, More: 1}).Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: m\nand 1 more errors" {
+		t.Error(got)
+	}
+	if got := pos.Attach("static_resources", errors.New("m")).Error(); got != "b.yaml:2:3: static_resources: m" {
+		t.Error(got)
+	}
 	var none *config.Positions
 	if got := none.Error("a.b", config.Error{Msg: "m"}).Error(); got != "a.b: m" {
 		t.Error(got)
@@ -301,6 +323,9 @@ func TestUnpack(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+		if p := config.PayloadURL(b.BootstrapExtensions[i].TypedConfig); p != url {
+			t.Errorf("%d: PayloadURL = %s, want %s", i, p, url)
 		}
 	}
 	if _, _, err := config.Unpack(b.BootstrapExtensions[4].TypedConfig, nil); err == nil || !strings.Contains(err.Error(), "Didn't find a registered implementation with type URL: 'nope.X'") {

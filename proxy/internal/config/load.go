@@ -30,6 +30,8 @@ type Options struct {
 	AllowUnknownFields bool
 	// OnUnknownField is called for each of them.
 	OnUnknownField func(*Error)
+	// OnDeprecated is called for each use of a deprecated field in a text form.
+	OnDeprecated func(*Error)
 	// SkipValidation leaves out the field rules of the API.
 	SkipValidation bool
 	// ConfigYAML is a YAML text that is merged over the file (--config-yaml): scalars win, messages merge, lists append.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"github.com/google/go-cmp/cmp"
@@ -92,5 +93,47 @@ func BenchmarkLoad(b *testing.B) {
 		if _, err := config.Parse("b.json", data, &m, config.Options{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkProtoJSON is the library's way, without places and field rules, to compare with.
+func BenchmarkProtoJSON(b *testing.B) {
+	data := scaled(10000)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		var m bootstrapv3.Bootstrap
+		if err := protojson.Unmarshal(data, &m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkStream(b *testing.B) {
+	path := write(b, "b.json", scaled(10000))
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := config.Open(path, config.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Clusters(func(config.Item[*clusterv3.Cluster]) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPrint writes a cluster of a dump.
+func BenchmarkPrint(b *testing.B) {
+	var m bootstrapv3.Bootstrap
+	if _, err := config.Parse("b.json", scaled(1), &m, config.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	p := config.NewPrinter(nil)
+	p.Redact = true
+	var buf []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = p.Append(buf[:0], m.StaticResources.Clusters[0], 3)
 	}
 }

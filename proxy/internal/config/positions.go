@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,33 @@ func (p *Positions) Error(path string, x Error) *Error {
 	x.Path = path
 	x.File, x.Line, x.Col = pos.File, pos.Line, pos.Col
 	return &x
+}
+
+// Attach gives the errors of a later check their places: the paths in err are relative to prefix. An error that is none
+// of this package's gets the place of prefix itself.
+func (p *Positions) Attach(prefix string, err error) error {
+	var one *Error
+	var many *Errors
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &many):
+		out := &Errors{More: many.More}
+		for _, x := range many.List {
+			out.List = append(out.List, p.Error(below(prefix, x.Path), *x))
+		}
+		return out
+	case errors.As(err, &one):
+		return p.Error(below(prefix, one.Path), *one)
+	}
+	return p.Error(prefix, Error{Msg: err.Error()})
+}
+
+func below(prefix, path string) string {
+	if prefix == "" || path == "" || path[0] == '[' {
+		return prefix + path
+	}
+	return prefix + "." + path
 }
 
 // node walks path through all sources at once, since each may hold a part of a merged message.

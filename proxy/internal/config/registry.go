@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -140,6 +141,27 @@ func Unpack(a *anypb.Any, r Resolver) (msg proto.Message, url string, err error)
 		return nil, a.GetTypeUrl(), err
 	}
 	return msg, typePrefix + string(msg.ProtoReflect().Descriptor().FullName()), nil
+}
+
+// PayloadURL returns the type URL of what an Any holds, with the usual host; for a TypedStruct that of the type it names.
+func PayloadURL(a *anypb.Any) string {
+	url := a.GetTypeUrl()
+	if !isTypedStruct(typeName(url)) {
+		return url
+	}
+	inner := url
+	// Field 1 of both TypedStructs is the type URL; the Struct behind it need not be decoded.
+	if num, typ, n := protowire.ConsumeTag(a.GetValue()); n > 0 && num == 1 && typ == protowire.BytesType {
+		if v, m := protowire.ConsumeBytes(a.GetValue()[n:]); m > 0 {
+			inner = string(v)
+		}
+	} else if mt, err := protoregistry.GlobalTypes.FindMessageByURL(url); err == nil {
+		m := mt.New().Interface()
+		if ts, ok := m.(typedStruct); ok && proto.Unmarshal(a.GetValue(), m) == nil {
+			inner = ts.GetTypeUrl()
+		}
+	}
+	return typePrefix + typeName(inner)
 }
 
 var errNoType = errors.New("no such type")

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 )
 
 // special marks the messages that have a JSON form of their own.
@@ -44,6 +45,7 @@ type field struct {
 	null    bool // null is a value of this field, not its absence
 	skip    bool // left out by the encoder, see Stream
 	oneof   int8 // index of its real oneof, -1 without
+	old     deprecation
 	message *message
 	enum    *enum
 	key     *field // of a map
@@ -54,6 +56,28 @@ type field struct {
 type enum struct {
 	desc    protoreflect.EnumDescriptor
 	numbers map[string]protoreflect.EnumNumber
+}
+
+// deprecation is whether a field is deprecated. Field options are decoded by reflection, so it is looked up for fields
+// that occur, when somebody wants to know.
+type deprecation uint8
+
+const (
+	notLooked deprecation = iota
+	current
+	deprecated
+)
+
+func (f *field) deprecated() bool {
+	if f.old == notLooked {
+		f.old = current
+		if f.desc != nil {
+			if o, ok := f.desc.Options().(*descriptorpb.FieldOptions); ok && o.GetDeprecated() {
+				f.old = deprecated
+			}
+		}
+	}
+	return f.old == deprecated
 }
 
 // schema compiles message types when they are first met. It belongs to one load and is not safe for concurrent use: a
