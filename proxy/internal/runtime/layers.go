@@ -1,0 +1,125 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// New makes the runtime that a bootstrap describes. serviceCluster is the node's cluster, for disk layers that append it. Errors
+// name the field below layered_runtime. As in Envoy the values are loaded once while building and once when the proxy has its
+// configuration (Reload).
+func New(p *bootstrapv3.LayeredRuntime, serviceCluster string, store *stats.Store) (*Loader, error) {
+	l := &Loader{store: store, stats: store.Root().Scope("runtime").Group(stats.Runtime)}
+	names := map[string]bool{}
+	admin := false
+	for i, y := range p.GetLayers() {
+		at := fmt.Sprintf("layers[%d]", i)
+		if names[y.GetName()] {
+			return nil, &config.Error{Path: at + ".name", Msg: "Duplicate layer name: " + y.GetName()}
+		}
+		names[y.GetName()] = true
+		layer := &Layer{Name: y.GetName()}
+		switch x := y.GetLayerSpecifier().(type) {
+		case *bootstrapv3.RuntimeLayer_StaticLayer:
+			v, err := FromStruct(x.StaticLayer)
+			if err != nil {
+				return nil, &config.Error{Path: at + ".static_layer", Msg: err.Error()}
+			}
+			layer.values = v
+		case *bootstrapv3.RuntimeLayer_DiskLayer_:
+			layer.disk = newDiskLayer(x.DiskLayer, serviceCluster)
+		case *bootstrapv3.RuntimeLayer_AdminLayer_:
+			if admin {
+				return nil, &config.Error{Path: at + ".admin_layer", Msg: "Too many admin layers specified in LayeredRuntime, at most one may be specified"}
+			}
+			admin, layer.admin = true, true
+		case *bootstrapv3.RuntimeLayer_RtdsLayer_:
+			return nil, &config.Error{Path: at + ".rtds_layer", Msg: "not supported yet"}
+		default:
+			return nil, &config.Error{Path: at, Msg: "a layer needs one of static_layer, disk_layer, admin_layer"}
+		}
+		l.layers = append(l.layers, layer)
+	}
+	l.load()
+	return l, nil
+}
+
+// diskLayer is a folder whose files are values.
+type diskLayer struct{ root string }
+
+func newDiskLayer(p *bootstrapv3.RuntimeLayer_DiskLayer, serviceCluster string) *diskLayer {
+	root := filepath.Join(p.GetSymlinkRoot(), p.GetSubdirectory())
+	if p.GetAppendServiceCluster() {
+		root = filepath.Join(root, serviceCluster)
+	}
+	return &diskLayer{root: root}
+}
+
+func (d *diskLayer) read() (Values, error) {
+	out := Values{}
+	return out, out.folder(d.root, "", 1)
+}
+
+// folder reads the files below dir; their paths below the root, with dots between, are the keys.
+func (vs Values) folder(dir, prefix string, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("Walk recursion depth exceeded %d", maxDepth) //nolint:staticcheck // Envoy's text
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path) // follows links, which ConfigMaps are made of
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it has just gone
+			}
+			return err
+		}
+		key := prefix + e.Name()
+		switch {
+		case info.IsDir():
+			if err := vs.folder(path, key+".", depth+1); err != nil {
+				return err
+			}
+		case !info.Mode().IsRegular():
+		case info.Size() > MaxValueBytes:
+			return fmt.Errorf("%s: a runtime value is longer than %d bytes", path, MaxValueBytes)
+		default:
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := vs.set(key, ParseText(withoutComments(string(data)))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withoutComments drops lines that begin with '#' and white space at the end.
+func withoutComments(s string) string {
+	if strings.Contains(s, "#") {
+		lines := strings.Split(s, "\n")
+		kept := lines[:0]
+		for _, l := range lines {
+			if !strings.HasPrefix(l, "#") {
+				kept = append(kept, l)
+			}
+		}
+		s = strings.Join(kept, "\n")
+	}
+	return strings.TrimRight(s, " \t\r\n\v\f")
+}
