@@ -101,6 +101,13 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 	}
 	var found *endpointv3.ClusterLoadAssignment
 	for _, r := range u.Resources {
+		if r.Unchanged {
+			if r.Name == s.name {
+				s.isReady()
+				return nil
+			}
+			continue
+		}
 		la, ok := r.Body.(*endpointv3.ClusterLoadAssignment)
 		if !ok {
 			return fmt.Errorf("EDS resource %s is no ClusterLoadAssignment", r.Name)

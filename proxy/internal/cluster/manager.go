@@ -78,8 +78,8 @@ type generation struct {
 	raw     []byte // the configuration of a cluster that came by the API, serialized
 }
 
-// Add takes a cluster of the bootstrap.
-func (m *Manager) Add(cfg *clusterv3.Cluster) error {
+// AddStatic takes a cluster of the bootstrap.
+func (m *Manager) AddStatic(cfg *clusterv3.Cluster) error {
 	if s := m.Slot(cfg.GetName()); s.last() != nil {
 		return rejected("name", "cluster manager: duplicate cluster '"+cfg.GetName()+"'")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
@@ -68,6 +69,7 @@ func (c *Conn) OnClose(why conn.Closed) {
 		c.streamEnded()
 	}
 	p.breakers.Connections.Release()
+	why.Remote = why.Remote || c.gone
 	ended(p.w, p.s, p.host, &why, c.nc.Info.Start, was == connecting, busy)
 	if c.connected {
 		p.w.Stats.Record(p.s.Stats.Histogram(stats.ClusterUpstreamRqPerCx), c.streams)
@@ -88,9 +90,14 @@ func (c *Conn) endStreams() {
 	}
 	c.broken = c.broken || !c.gone
 	c.unlist()
-	if !c.gone {
-		_ = c.codec.EOF()
+	if c.gone {
+		return
 	}
+	if h, ok := c.codec.(*h1.Client); ok {
+		h.Lost()
+		return
+	}
+	_ = c.codec.EOF()
 }
 
 // Failure says in Envoy's words why an upstream connection could not be made: the reason, and the transport's account of it.

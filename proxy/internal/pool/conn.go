@@ -36,6 +36,7 @@ type Conn struct {
 	timer event.Timer
 	age   *event.Timer
 
+	h1        h1Stream
 	streams   uint64 // streams that it has carried
 	left      uint32 // streams that it may still carry
 	active    int32
@@ -45,6 +46,7 @@ type Conn struct {
 	connected bool
 	gone      bool // the peer sends no more
 	broken    bool // a stream ended badly, which ends the connection
+	reading   bool // within the codec's Dispatch
 	protocol  http.Proto
 }
 
@@ -76,6 +78,7 @@ func (c *Conn) Active() int { return int(c.active) }
 func (p *Pool) open() {
 	s := p.s
 	c := &Conn{pool: p, left: Unlimited, limit: 1}
+	c.h1.c = c
 	if s.MaxRequests > 0 {
 		c.left = s.MaxRequests
 	}
@@ -94,6 +97,8 @@ func (p *Pool) open() {
 	c.nc = conn.Dial(p.w, dialSpec(s, p.host), transport(p.w, s, p.host), c)
 	c.nc.SetCounter(c)
 	c.nc.SetLimit(int(s.BufferLimit))
+	// A server may send all it has and close while a slow client makes us pause: its FIN must not overtake its bytes.
+	c.nc.EnableHalfClose()
 }
 
 func dialSpec(s *Settings, h *host.Host) *event.ConnectSpec {
@@ -132,7 +137,12 @@ func (c *Conn) attach(r *Request) {
 	}
 	w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqTotal))
 	w.Stats.GaugeAdd(s.Stats.Gauge(stats.ClusterUpstreamRqActive), 1)
-	r.CB.OnPoolReady(c.codec.NewStream(r.Decoder, r.Headers), c)
+	stream := c.codec.NewStream(r.Decoder, r.Headers)
+	if c.protocol != http.HTTP2 {
+		c.h1.ClientStream = stream
+		stream = &c.h1
+	}
+	r.CB.OnPoolReady(stream, c)
 }
 
 // streamEnded is the other half of attach.
@@ -149,9 +159,12 @@ func (c *Conn) OnStreamDone(reusable bool) {
 		return
 	}
 	c.streamEnded()
-	if !reusable && c.protocol != http.HTTP2 {
-		c.notReusable()
-		return
+	if c.protocol != http.HTTP2 {
+		c.h1.end()
+		if !reusable {
+			c.notReusable()
+			return
+		}
 	}
 	if c.state == open && c.pool.leaving() {
 		c.state = leaving
@@ -161,12 +174,16 @@ func (c *Conn) OnStreamDone(reusable bool) {
 
 // notReusable ends an HTTP/1 connection after its stream.
 func (c *Conn) notReusable() {
-	if h, ok := c.codec.(*h1.Client); ok && h.CloseNotified() {
-		c.count(stats.ClusterUpstreamCxCloseNotify)
-	} else if !c.gone {
-		c.broken = true
+	if c.gone {
+		return // OnEOF closes it
 	}
-	c.close("")
+	if c.codec.(*h1.Client).CloseNotified() {
+		c.count(stats.ClusterUpstreamCxCloseNotify)
+	}
+	c.unlist()
+	if !c.reading { // otherwise OnData closes it, and knows why
+		c.close("")
+	}
 }
 
 // settle puts c where it belongs after something changed, and serves what waits.
@@ -183,10 +200,11 @@ func (c *Conn) settle() {
 		} else {
 			c.move(&p.busy)
 		}
-	case c.state == leaving && c.active == 0:
-		c.close("")
 	case c.state == leaving:
 		c.move(&p.busy)
+		if c.active == 0 && !c.reading {
+			c.close("")
+		}
 	}
 }
 
@@ -201,12 +219,11 @@ func (c *Conn) drain(reason string) {
 	if c.state != open && c.state != leaving {
 		return
 	}
-	c.state = leaving
-	if c.active == 0 {
+	c.unlist()
+	if c.active == 0 && !c.reading {
 		c.close(reason)
 		return
 	}
-	c.move(&c.pool.busy)
 	c.pool.wake()
 }
 
@@ -278,26 +295,32 @@ func (c *Conn) makeCodec() {
 
 // OnData implements conn.Handler.
 func (c *Conn) OnData(b []byte) int {
+	had := c.active
+	c.reading = true
 	n, err := c.codec.Dispatch(b)
-	if err != nil {
-		c.protocolError()
+	c.reading = false
+	switch {
+	case err != nil:
+		c.count(stats.ClusterUpstreamCxProtocolError)
+		c.broken = had > 0
+		c.close("")
+	case c.state == leaving && c.active == 0:
+		c.close("")
 	}
 	return n
-}
-
-func (c *Conn) protocolError() {
-	c.count(stats.ClusterUpstreamCxProtocolError)
-	c.broken = true
-	c.close("")
 }
 
 // OnEOF implements conn.Handler.
 func (c *Conn) OnEOF() {
 	c.gone = true
-	if c.codec != nil {
-		c.unlist()
-		_ = c.codec.EOF()
+	c.unlist()
+	if h, ok := c.codec.(*h1.Client); !ok || !h.EndsWithConnection() {
+		c.broken = c.active > 0
 	}
+	if err := c.codec.EOF(); err != nil {
+		c.count(stats.ClusterUpstreamCxProtocolError)
+	}
+	c.close("")
 }
 
 // unlist makes sure that nobody starts a stream on a connection that is about to go.

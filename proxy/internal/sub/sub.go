@@ -16,7 +16,10 @@ import (
 type Resource struct {
 	Name    string
 	Version string
-	Body    proto.Message
+	// Body is nil if Unchanged.
+	Body proto.Message
+	// Unchanged: the resource is the same as in the last update that was applied; it is named so that it is not taken for removed.
+	Unchanged bool
 	// TTL ends the resource if no update comes in time; 0: never.
 	TTL time.Duration
 }

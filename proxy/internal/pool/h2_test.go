@@ -1,0 +1,91 @@
+package pool_test
+
+import (
+	nethttp "net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
+)
+
+// An HTTP/2 connection is filled before another one is opened.
+func TestFillHTTP2(t *testing.T) {
+	overDrivers(t, func(r *rig) {
+		r.s.H2.MaxConcurrentStreams = 3
+		gate := make(chan struct{})
+		s := server(r.t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { <-gate })
+		p := r.pool(hostOf(s.Listener.Addr()), pool.HTTP2)
+		var calls []*call
+		for range 4 {
+			calls = append(calls, r.call(p, "/"))
+		}
+		if p.Connections() != 2 {
+			r.t.Errorf("%d connections for 4 streams of 3", p.Connections())
+		}
+		r.run("ready", func() bool {
+			n := 0
+			for _, c := range calls {
+				n += c.ready
+			}
+			return n == 4
+		})
+		perConn := map[*pool.Conn]int{}
+		for _, c := range calls {
+			perConn[c.conn]++
+			if c.conn.Protocol() != http.HTTP2 {
+				r.t.Error("not HTTP/2")
+			}
+		}
+		if len(perConn) != 2 || perConn[calls[0].conn] != 3 {
+			r.t.Errorf("streams by connection: %v", perConn)
+		}
+		close(gate)
+		r.run("done", allDone(calls...))
+		r.want(map[string]string{"upstream_cx_http2_total": "2", "upstream_rq_active": "0", "http2.streams_active": "0"})
+		p.Drain()
+	})
+}
+
+// A server that goes away gets no further streams, and those that it has end.
+func TestGoAway(t *testing.T) {
+	overDrivers(t, func(r *rig) {
+		s := server(r.t, func(w nethttp.ResponseWriter, q *nethttp.Request) {
+			if q.URL.Path == "/bye" {
+				w.Header().Set("Connection", "close") // net/http sends GOAWAY
+			}
+		})
+		p := r.pool(hostOf(s.Listener.Addr()), pool.HTTP2)
+		a := r.call(p, "/bye")
+		r.run("first", allDone(a))
+		r.run("goaway", func() bool { return p.Connections() == 0 })
+		b := r.call(p, "/")
+		r.run("second", allDone(b))
+		if a.status != 200 || b.status != 200 || a.conn == b.conn {
+			r.t.Errorf("got %d and %d", a.status, b.status)
+		}
+		r.want(map[string]string{"upstream_cx_total": "2", "upstream_cx_close_notify": "1"})
+		p.Drain()
+	})
+}
+
+// A connection that breaks resets all its streams.
+func TestBrokenHTTP2(t *testing.T) {
+	overDrivers(t, func(r *rig) {
+		var inside atomic.Int32
+		s := server(r.t, func(_ nethttp.ResponseWriter, q *nethttp.Request) {
+			inside.Add(1)
+			<-q.Context().Done()
+		})
+		p := r.pool(hostOf(s.Listener.Addr()), pool.HTTP2)
+		a, b := r.call(p, "/"), r.call(p, "/")
+		r.run("requests", func() bool { return inside.Load() == 2 })
+		s.Listener.(*keeper).breakAll()
+		r.run("reset", allDone(a, b))
+		if a.reset != http.ResetConnectionTermination || b.reset != http.ResetConnectionTermination {
+			r.t.Errorf("got %v and %v", a.reset, b.reset)
+		}
+		r.run("empty", p.Empty)
+		r.want(map[string]string{"upstream_cx_destroy_remote_with_active_rq": "1", "upstream_rq_active": "0"})
+	})
+}
