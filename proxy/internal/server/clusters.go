@@ -10,7 +10,8 @@ import (
 
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
-	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport}
+	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport,
+		Source: s.dynamic.files}
 	s.clusters = cluster.NewManager(deps)
 	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if err := s.clusters.AddStatic(it.Message); err != nil {

@@ -199,9 +199,7 @@ func (s *Server) hcmDeps(l *listener.Listener, p *hcmv3.HttpConnectionManager, s
 		Inline: func(p *hcmv3.HttpConnectionManager) (*route.Slot, error) {
 			return s.inlineRoutes(p.GetRouteConfig(), true)
 		},
-		RDS: func(*hcmv3.Rds, string) (*route.Slot, error) {
-			return nil, errors.New("rds is not supported yet")
-		},
+		RDS: s.subscribeRDS,
 		AccessLogs: func(p *hcmv3.HttpConnectionManager) (aaccesslog.Loggers, error) {
 			return s.accessLogs(p.AccessLog)
 		},
@@ -210,9 +208,7 @@ func (s *Server) hcmDeps(l *listener.Listener, p *hcmv3.HttpConnectionManager, s
 }
 
 func (s *Server) inlineRoutes(rc *routev3.RouteConfiguration, static bool) (*route.Slot, error) {
-	t, err := route.Compile(rc, route.Deps{
-		Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Format: s.format, ValidateDefault: static,
-	})
+	t, err := route.Compile(rc, s.routeDeps(static))
 	if err != nil {
 		return nil, err
 	}
@@ -223,13 +219,16 @@ func (s *Server) inlineRoutes(rc *routev3.RouteConfiguration, static bool) (*rou
 
 // startListeners opens all sockets, then lets all of them accept, so that a failure leaves nothing half open. done is called on the
 // main loop. Sockets are opened on their workers, one after the other.
-func (s *Server) startListeners(done func(error)) {
+func (s *Server) startListeners(done func(error)) { s.openAll(s.order, done) }
+
+// openAll opens the sockets of some listeners and lets them accept.
+func (s *Server) openAll(list []*activeListener, done func(error)) {
 	type job struct {
 		a *activeListener
 		w *event.Worker
 	}
 	var jobs []job
-	for _, a := range s.order {
+	for _, a := range list {
 		for _, w := range s.workers {
 			jobs = append(jobs, job{a, w})
 		}
@@ -237,7 +236,7 @@ func (s *Server) startListeners(done func(error)) {
 	var next func()
 	next = func() {
 		if len(jobs) == 0 {
-			for _, a := range s.order {
+			for _, a := range list {
 				a.start(s)
 			}
 			done(nil)

@@ -29,6 +29,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/socket"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/xds"
 )
 
 // Config is what a Server is made of. Zero values mean: the system's.
@@ -44,6 +45,10 @@ type Config struct {
 	// Extensions are what configurations may use beside the engine's own.
 	Extensions ext.Set
 	Options    Options
+	// ReadFile, Watcher and Inline are how resource files are read: for the simulation. Zero values are the system's.
+	ReadFile func(path string) ([]byte, error)
+	Watcher  xds.Watcher
+	Inline   bool
 }
 
 // Options are the command line's.
@@ -100,6 +105,7 @@ type Server struct {
 	admin         *admin.Admin
 	adminListener *activeListener
 	tagger        *stats.Tagger
+	dynamic       dynamic
 
 	state    atomic.Int32
 	failed   atomic.Bool // healthcheck/fail
@@ -200,9 +206,16 @@ func (s *Server) build() error {
 	if err := s.buildAdmin(s.boot.Admin); err != nil {
 		return err
 	}
+	s.buildDynamic()
+	for _, x := range s.boot.GetStaticResources().GetSecrets() {
+		if err := s.dynamic.secrets.AddStatic(x); err != nil {
+			return s.located("static_resources.secrets", err)
+		}
+	}
 	if err := s.buildClusters(); err != nil {
 		return err
 	}
+	s.buildRDS()
 	return s.buildListeners()
 }
 
@@ -235,13 +248,29 @@ func (s *Server) Start(failed func(error)) {
 	}
 	s.state.Store(int32(Initializing))
 	s.clusters.Start()
-	s.startListeners(func(err error) {
-		if err != nil {
-			failed(err)
-			return
-		}
-		s.state.Store(int32(Live))
-		close(s.ready)
+	if err := s.startCDS(); err != nil {
+		failed(err)
+		return
+	}
+	s.clusters.WhenWarm(s.wait())
+	s.whenInitialized(func() { s.startSecond(failed) })
+}
+
+// startSecond follows once the clusters are there: listeners, then traffic.
+func (s *Server) startSecond(failed func(error)) {
+	if err := s.startLDS(); err != nil {
+		failed(err)
+		return
+	}
+	s.whenInitialized(func() {
+		s.startListeners(func(err error) {
+			if err != nil {
+				failed(err)
+				return
+			}
+			s.state.Store(int32(Live))
+			close(s.ready)
+		})
 	})
 }
 
@@ -293,6 +322,9 @@ func (s *Server) shutdown() {
 	})
 	s.main.Stop()
 	s.threads.wait()
+	if n := s.dynamic.notify; n != nil {
+		n.Close()
+	}
 }
 
 // closeAll closes the connections that w still has. owner: w.

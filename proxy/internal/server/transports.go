@@ -19,7 +19,7 @@ import (
 )
 
 func (s *Server) tlsDeps(scope astats.Scope) tls.Deps {
-	return tls.Deps{Scope: scope, Match: func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error) {
+	return tls.Deps{Scope: scope, Secrets: s.dynamic.secrets, Match: func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error) {
 		return route.StringMatcher(m)
 	}}
 }

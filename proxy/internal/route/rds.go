@@ -1,0 +1,134 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
+)
+
+// RouteType is the type URL of route configurations.
+const RouteType = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+
+// RDS shares route configurations that come from outside: listeners that name the same one from the same source use one Slot and
+// one subscription. owner: main loop.
+type RDS struct {
+	Source sub.Source
+	Deps   Deps
+	// Changed is told of each applied configuration, for /config_dump; nil: nobody.
+	Changed func(name, version string, rc *routev3.RouteConfiguration)
+
+	subs map[string]*rdsSub
+}
+
+// rdsSub is one configuration's subscription.
+type rdsSub struct {
+	r       *RDS
+	slot    *Slot
+	name    string
+	handle  sub.Subscription
+	uses    int
+	waiting []func()
+	came    bool
+}
+
+// Get returns the slot of a route configuration, subscribing to it on first use. ready is called (never inline) when the first
+// version has come or will not come for now. release gives the use up.
+func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, ready func()) (slot *Slot, release func(), err error) {
+	if r.Source == nil {
+		return nil, nil, errors.New("rds.config_source: there is no source of configuration")
+	}
+	src, err := proto.MarshalOptions{Deterministic: true}.Marshal(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	key := name + "\x00" + string(src)
+	s := r.subs[key]
+	if s == nil {
+		s = &rdsSub{r: r, slot: &Slot{Name: name}, name: name}
+		st := scope.Scope("rds").Scope(name)
+		s.handle, err = r.Source.Subscribe(from, RouteType, []string{name}, sub.Stats{
+			Attempt: st.Counter("update_attempt"), Success: st.Counter("update_success"), Failure: st.Counter("update_failure"),
+			Rejected: st.Counter("update_rejected"), FetchTimeout: st.Counter("init_fetch_timeout"), Time: st.Gauge("update_time"),
+			Version: st.Gauge("version"), VersionText: st.Text("version_text"), Duration: st.Histogram("update_duration", astats.Milliseconds),
+		}, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.subs == nil {
+			r.subs = map[string]*rdsSub{}
+		}
+		r.subs[key] = s
+	}
+	s.uses++
+	if ready != nil {
+		s.waiting = append(s.waiting, ready)
+		if s.came {
+			s.tell()
+		}
+	}
+	gone := false
+	return s.slot, func() {
+		if gone {
+			return
+		}
+		gone = true
+		if s.uses--; s.uses == 0 {
+			s.handle.Close()
+			delete(r.subs, key)
+		}
+	}, nil
+}
+
+// OnUpdate compiles the configuration and swaps it in. A bad one leaves the old in place.
+func (s *rdsSub) OnUpdate(u *sub.Update) error {
+	for _, x := range u.Resources {
+		if x.Name != s.name {
+			continue
+		}
+		if x.Unchanged {
+			s.arrived()
+			return nil
+		}
+		rc, ok := x.Body.(*routev3.RouteConfiguration)
+		if !ok {
+			return fmt.Errorf("RDS resource %s is no RouteConfiguration", x.Name)
+		}
+		t, err := Compile(rc, s.r.Deps)
+		if err != nil {
+			return err
+		}
+		t.Version = u.Version
+		s.slot.Store(t)
+		if s.r.Changed != nil {
+			s.r.Changed(s.name, u.Version, rc)
+		}
+	}
+	s.arrived()
+	return nil
+}
+
+// OnFailure goes on without routes: requests get 404.
+func (s *rdsSub) OnFailure(reason sub.Reason, _ error) {
+	if reason != sub.ConnectionFailure {
+		s.arrived()
+	}
+}
+
+func (s *rdsSub) arrived() {
+	s.came = true
+	s.tell()
+}
+
+func (s *rdsSub) tell() {
+	list := s.waiting
+	s.waiting = nil
+	for _, f := range list {
+		f()
+	}
+}
