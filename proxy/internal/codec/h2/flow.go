@@ -150,7 +150,7 @@ func (s *session) updateConnWindow() {
 // encodeTrailers ends the stream with trailers.
 func (st *stream) encodeTrailers(h *http.HeaderMap) {
 	s := st.s
-	if st.closed || st.localEnd {
+	if st.closed || st.localEnd || !st.headSent {
 		return
 	}
 	st.localEnd = true

@@ -12,9 +12,13 @@ import (
 // replay feeds b to a fresh server in pieces that end where cuts say, and returns what was reported and sent. Body bytes of one
 // stream that came in several pieces are joined.
 func replay(t testing.TB, opts h2.Options, b []byte, cuts ...int) (events, sent string, err string) {
+	return replayWith(t, opts, answering, b, cuts...)
+}
+
+func replayWith(t testing.TB, opts h2.Options, on func(*serverStream, string), b []byte, cuts ...int) (events, sent string, err string) {
 	s := newServer(t, opts)
 	s.mem.buffers.Poison = false // it is the input that must not be kept here
-	s.on = answering
+	s.on = on
 	var rest []byte
 	from := 0
 	for _, to := range append(cuts, len(b)) {
@@ -127,8 +131,48 @@ func TestEverySplitOfErrors(t *testing.T) {
 	}
 }
 
+// acting returns a handler that does what acts say, one act a head.
+func acting(acts []byte) func(x *serverStream, e string) {
+	return func(x *serverStream, e string) {
+		if !strings.HasPrefix(e, "headers") {
+			answering(x, e)
+			return
+		}
+		act := byte(1)
+		if len(acts) > 0 {
+			act, acts = acts[0], acts[1:]
+		}
+		switch act % 9 {
+		case 1:
+			answering(x, e)
+		case 2:
+			x.respond("200", strings.Repeat("b", 100000))
+		case 3:
+			x.x.Reset(http.ResetLocal)
+		case 4:
+			x.x.ReadDisable(true)
+		case 5:
+			x.start()
+			x.body(strings.Repeat("c", 70000), false)
+			x.x.Reset(http.ResetProtocolError)
+		case 6:
+			x.s.c.GoAway(act > 100)
+		case 7:
+			x.start()
+			x.body(strings.Repeat("d", 66000), false)
+			x.resp.Init(&x.arena)
+			x.resp.AddName("x-t", "1")
+			x.x.EncodeTrailers(&x.resp)
+		case 8:
+			x.s.c.OnHighWatermark()
+			x.respond("200", "eee")
+			x.s.c.OnLowWatermark()
+		}
+	}
+}
+
 func FuzzServer(f *testing.F) {
-	f.Add(conversation()[24:], uint16(7), false)
+	f.Add(conversation()[24:], uint16(7), false, []byte{1, 2, 3, 4, 5, 6, 7, 8})
 	for _, in := range []func(w *wire){
 		func(w *wire) { w.get(1, "X=1").get(3) },
 		func(w *wire) { w.post(1, "content-length=3").data(1, true, "abcd").get(3) },
@@ -140,15 +184,15 @@ func FuzzServer(f *testing.F) {
 		w := newWire()
 		w.fr.WriteSettings()
 		in(w)
-		f.Add(w.bytes(), uint16(30), true)
+		f.Add(w.bytes(), uint16(30), true, []byte{7, 2, 5})
 	}
-	f.Fuzz(func(t *testing.T, b []byte, cut uint16, streamErrors bool) {
+	f.Fuzz(func(t *testing.T, b []byte, cut uint16, streamErrors bool, acts []byte) {
 		opts := h2.DefaultOptions()
 		opts.StreamErrorOnInvalid, opts.AllowConnect = streamErrors, streamErrors
 		opts.MaxConcurrentStreams, opts.MaxHeaders, opts.MaxHeaderBytes = 10, 20, 4000
 		b = append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), b...)
-		events, sent, err := replay(t, opts, b)
-		e, s, err2 := replay(t, opts, b, int(cut)%(len(b)+1))
+		events, sent, err := replayWith(t, opts, acting(acts), b)
+		e, s, err2 := replayWith(t, opts, acting(acts), b, int(cut)%(len(b)+1))
 		if e != events || s != sent || err2 != err {
 			t.Fatalf("cut at %d differs: %q, %q\n%s\n-\n%s\n--\n%s\n-\n%s", int(cut)%(len(b)+1), err, err2, events, e, sent, s)
 		}

@@ -88,7 +88,7 @@ func (st *stream) ready() bool {
 // encodeData sends body bytes, as far as the windows allow, and queues the rest.
 func (st *stream) encodeData(data *buffer.Buffer, end bool) {
 	s := st.s
-	if st.closed || st.localEnd {
+	if st.closed || st.localEnd || !st.headSent {
 		data.Reset()
 		return
 	}
