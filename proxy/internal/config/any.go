@@ -62,7 +62,7 @@ func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
 			continue
 		}
 		if found {
-			e.report(t.KeyPos(c), Error{Msg: "repeated @type in Any"})
+			e.failKey(c, Error{Msg: "repeated @type in Any"})
 			return "", false
 		}
 		node, found = c, true
@@ -111,7 +111,7 @@ func (e *encoder) anyValue(n yamlpos.Node, m *message) {
 				e.body(c, m)
 			}
 		default:
-			e.unknown(t.KeyPos(c), Error{Msg: "no such field: '" + shorten(string(t.Key(c))) + "': fields in a well-known-typed Any must be @type or value"})
+			e.unknown(c, t.KeyPos, Error{Msg: "no such field: '" + shorten(string(t.Key(c))) + "': fields in a well-known-typed Any must be @type or value"})
 		}
 	}
 	e.path = e.path[:top]

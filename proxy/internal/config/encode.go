@@ -32,6 +32,7 @@ type encoder struct {
 	errs     *Errors
 	lastAny  []byte // the payload that was validated last, so that a run of equal ones is validated once
 	lastType *message
+	notes    *int // told so far
 }
 
 // frame is one step of a field path.
@@ -41,16 +42,18 @@ type frame struct {
 	key   []byte // of a map entry, nil without
 }
 
-// fail records an error at the node n.
-func (e *encoder) fail(n yamlpos.Node, x Error) {
-	e.report(e.tree.Pos(n), x)
-}
+// fail records an error at the value of n, failKey one at its key.
+func (e *encoder) fail(n yamlpos.Node, x Error)    { e.report(n, e.tree.Pos, x) }
+func (e *encoder) failKey(n yamlpos.Node, x Error) { e.report(n, e.tree.KeyPos, x) }
 
-func (e *encoder) report(p yamlpos.Pos, x Error) {
-	x.File, x.Line, x.Col = p.File, p.Line, p.Col
-	if x.Path == "" {
-		x.Path = pathString(e.path)
+func (e *encoder) report(n yamlpos.Node, place func(yamlpos.Node) yamlpos.Pos, x Error) {
+	if e.errs.full(e.opts.maxErrors()) { // finding the place would cost a look at all of the text before it
+		e.errs.More++
+		return
 	}
+	p := place(n)
+	x.File, x.Line, x.Col = p.File, p.Line, p.Col
+	x.Path = pathString(e.path)
 	e.errs.Add(&x, e.opts.maxErrors())
 }
 
@@ -277,6 +280,13 @@ func (e *encoder) close(start int) {
 }
 
 func (e *encoder) unknownField(c yamlpos.Node, m *message) {
+	if e.opts.AllowUnknownFields && e.opts.OnUnknownField == nil {
+		return
+	}
+	if !e.opts.AllowUnknownFields && e.errs.full(e.opts.maxErrors()) {
+		e.errs.More++
+		return
+	}
 	key := string(e.tree.Key(c))
 	top := len(e.path) - 1
 	e.path[top] = frame{name: key, index: -1}
@@ -291,28 +301,36 @@ func (e *encoder) unknownField(c yamlpos.Node, m *message) {
 			x.Allowed = "nothing, the message has no fields"
 		}
 	}
-	e.unknown(e.tree.KeyPos(c), x)
+	e.unknown(c, e.tree.KeyPos, x)
 }
 
 // unknown reports a field or an enum value that this version does not know: an error, or a note if they are allowed.
-func (e *encoder) unknown(p yamlpos.Pos, x Error) {
+func (e *encoder) unknown(c yamlpos.Node, place func(yamlpos.Node) yamlpos.Pos, x Error) {
 	if !e.opts.AllowUnknownFields {
-		e.report(p, x)
+		e.report(c, place, x)
 		return
 	}
 	if e.opts.OnUnknownField != nil {
-		x.File, x.Line, x.Col, x.Path = p.File, p.Line, p.Col, pathString(e.path)
-		e.opts.OnUnknownField(&x)
+		e.note(e.opts.OnUnknownField, c, place, x)
 	}
+}
+
+// note tells of something that is no error. Finding a place takes a look at all of the text before it, so only the
+// first notes have one.
+func (e *encoder) note(tell func(*Error), c yamlpos.Node, place func(yamlpos.Node) yamlpos.Pos, x Error) {
+	if *e.notes++; *e.notes <= e.opts.maxErrors() {
+		p := place(c)
+		x.File, x.Line, x.Col = p.File, p.Line, p.Col
+	}
+	x.Path = pathString(e.path)
+	tell(&x)
 }
 
 // deprecated tells of a deprecated field, in Envoy's words.
 func (e *encoder) deprecated(c yamlpos.Node, f *field) {
-	p := e.tree.KeyPos(c)
 	parent := f.desc.ContainingMessage()
 	file := f.desc.ParentFile().Path()
-	e.opts.OnDeprecated(&Error{
-		File: p.File, Line: p.Line, Col: p.Col, Path: pathString(e.path),
+	e.note(e.opts.OnDeprecated, c, e.tree.KeyPos, Error{
 		Msg: "Deprecated field: type " + string(parent.FullName()) + " Using deprecated option '" + string(f.desc.FullName()) +
 			"' from file " + file[strings.LastIndexByte(file, '/')+1:] + ". This configuration will be removed from Envoy soon.",
 	})
@@ -324,7 +342,7 @@ func (e *encoder) oneofConflict(c yamlpos.Node, f *field) {
 	for i := range names {
 		names[i] = string(o.Fields().Get(i).Name())
 	}
-	e.report(e.tree.KeyPos(c), Error{
+	e.failKey(c, Error{
 		Msg:     "'" + f.name + "' has already been set (either directly or as part of a oneof)",
 		Allowed: "one of " + someOf(names, 20),
 	})

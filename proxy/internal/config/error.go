@@ -95,6 +95,9 @@ func (e *Errors) Add(x *Error, limit int) {
 	e.List = append(e.List, x)
 }
 
+// full tells that a further error is only counted, so that nobody need work out what it says.
+func (e *Errors) full(limit int) bool { return len(e.List) >= limit }
+
 // Len counts all errors, those beyond the limit too.
 func (e *Errors) Len() int { return len(e.List) + e.More }
 

@@ -129,6 +129,23 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
+// A mistake in each of ten thousand clusters must not cost a walk through the file for each.
+func TestManyMistakesAreCheap(t *testing.T) {
+	data := strings.ReplaceAll(string(scaled(10000)), `"type": "STATIC"`, `"track_timeout_budgets": true, "bogus": 1, "lb_policy": "NOPE", "dns_refresh_rate": "0s"`)
+	notes := 0
+	tell := func(*config.Error) { notes++ }
+	for _, opts := range []config.Options{{}, {AllowUnknownFields: true, OnUnknownField: tell, OnDeprecated: tell}} {
+		var b bootstrapv3.Bootstrap
+		var errs *config.Errors
+		if _, err := config.Parse("b.json", []byte(data), &b, opts); !errors.As(err, &errs) || errs.Len() < 10000 {
+			t.Errorf("%v", errs.Len())
+		}
+	}
+	if notes != 40000 {
+		t.Errorf("%d notes", notes)
+	}
+}
+
 func TestForms(t *testing.T) {
 	want := &bootstrapv3.Bootstrap{}
 	text := "node { id: \"a\" cluster: \"b\" } static_resources { clusters { name: \"c\" } listeners { name: \"l\" filter_chains { filters { name: \"h\" typed_config { [type.googleapis.com/envoy.config.core.v3.Node] { id: \"x\" } } } } } }"

@@ -124,6 +124,7 @@ type loader struct {
 	wire      []byte
 	pos       *Positions
 	parseJSON func(string, []byte) (*yamlpos.Tree, error)
+	notes     int  // see encoder.note
 	opaque    bool // a source was protobuf: payloads of Any have not been checked while reading
 }
 
@@ -139,7 +140,7 @@ func newLoader(msg proto.Message, opts Options) *loader {
 func newEncoder(t *yamlpos.Tree, s *schema, opts *Options) *encoder {
 	return &encoder{
 		tree: t, schema: s, resolver: orGlobal(opts.Resolver), opts: opts, errs: &Errors{},
-		pos: &Positions{trees: []*yamlpos.Tree{t}},
+		pos: &Positions{trees: []*yamlpos.Tree{t}}, notes: new(int),
 	}
 }
 
@@ -172,7 +173,7 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 		return &Errors{List: []*Error{x}}
 	}
 	e := newEncoder(t, l.schema, &l.opts)
-	e.errs, e.buf = l.errs, l.wire
+	e.errs, e.buf, e.notes = l.errs, l.wire, &l.notes
 	if e.buf == nil {
 		e.buf = make([]byte, 0, 8*t.Size()+64)
 	}

@@ -137,7 +137,7 @@ func (e *encoder) enumNumber(n yamlpos.Node, f *field) (protoreflect.EnumNumber,
 			return protoreflect.EnumNumber(v), true
 		}
 		names := en.names()
-		e.unknown(e.tree.Pos(n), Error{
+		e.unknown(n, e.tree.Pos, Error{
 			Msg:        "unknown enum value: '" + shorten(string(text)) + "': enum " + string(en.desc.FullName()) + " has no such value",
 			Allowed:    someOf(names, 20),
 			Suggestion: nearest(string(text), names),
@@ -269,7 +269,7 @@ func parseFloat(s string, bits int) (float64, error) {
 func (e *encoder) mapKey(c yamlpos.Node, f *field) {
 	key := e.tree.Key(c)
 	bad := func(allowed string) {
-		e.report(e.tree.KeyPos(c), Error{Msg: "invalid map key", Found: "'" + shorten(string(key)) + "'", Allowed: allowed})
+		e.failKey(c, Error{Msg: "invalid map key", Found: "'" + shorten(string(key)) + "'", Allowed: allowed})
 	}
 	switch f.kind {
 	case protoreflect.StringKind:

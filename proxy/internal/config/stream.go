@@ -118,7 +118,7 @@ func each[T proto.Message](s *Stream, name string, ready []T, make func() T, do 
 	m := s.l.schema.message(make().ProtoReflect().Descriptor())
 	for _, t := range s.l.pos.trees {
 		e := newEncoder(t, s.l.schema, &s.l.opts)
-		e.errs, e.pos = errs, s.l.pos // indices count through all sources
+		e.errs, e.pos, e.notes = errs, s.l.pos, &s.l.notes // indices count through all sources
 		e.path = []frame{{name: "static_resources", index: -1}, {name: name}}
 		var scratch *yamlpos.Tree
 		for n := range staticElements(t, name) {

@@ -93,6 +93,10 @@ func isViolation(err error) bool {
 }
 
 func (w *walker) add(x Error) {
+	if w.errs.full(w.limit) {
+		w.errs.More++
+		return
+	}
 	if n, ok := w.pos.node(x.Path); ok && n.tree.Kind(n.node) < yamlpos.Map {
 		e := encoder{tree: n.tree}
 		x.Found = e.found(n.node)
