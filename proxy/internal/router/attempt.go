@@ -42,9 +42,6 @@ func (a *attempt) begin(r *Router, h *host.Host) {
 	a.start = r.w.Now()
 	a.req.Decoder, a.req.Headers, a.req.CB = a, &a.resp, a
 	r.cb.Info().Upstream = stream.Upstream{Host: h.Address, HostName: h.Hostname}
-	if r.perTry > 0 {
-		r.w.Arm(&a.perTry, r.perTry)
-	}
 }
 
 func (a *attempt) startPool(p *pool.Pool) {
@@ -120,9 +117,15 @@ func (a *attempt) flushBody(resend bool) {
 	}
 }
 
+// ended: the whole request is on its way. Only now the per-try timeout begins, as Envoy's does: neither a slow client nor the wait
+// for a connection counts.
 func (a *attempt) ended() {
 	a.sentEnd = true
-	a.r.cb.Info().Upstream.LastTx = a.r.w.Now()
+	r := a.r
+	r.cb.Info().Upstream.LastTx = r.w.Now()
+	if r.perTry > 0 && a.open && !a.gotHeaders {
+		r.w.Arm(&a.perTry, r.perTry)
+	}
 }
 
 // data sends body bytes.
