@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/dragoman-proxy/dragoman/proxy/proxytest/simtest"
@@ -16,6 +17,7 @@ static_resources:
   listeners:
   - name: main
     address: LISTEN
+    per_connection_buffer_limit_bytes: 16384
     filter_chains:
     - filters:
       - name: envoy.filters.network.http_connection_manager
@@ -41,6 +43,7 @@ static_resources:
   - name: b
     type: STATIC
     connect_timeout: 5s
+    per_connection_buffer_limit_bytes: 16384
     load_assignment:
       cluster_name: b
       endpoints:
@@ -51,7 +54,41 @@ static_resources:
 
 func TestHTTP1(t *testing.T) {
 	// Envoy closes a connection on which more than two answers wait to be sent.
-	games(t, 100, simtest.Proxy(plain, 2), simtest.Options{Pipeline: 2})
+	seen := map[string]uint64{}
+	games(t, 100, simtest.Proxy(plain, 2), simtest.Options{Pipeline: 2, Stats: seen})
+	happened(t, seen,
+		"http.h1.downstream_rq_2xx", "http.h1.downstream_rq_4xx", "http.h1.downstream_rq_5xx",
+		"http.h1.downstream_cx_destroy_local", "http.h1.downstream_cx_destroy_remote_active_rq",
+		"http.h1.downstream_flow_control_paused_reading_total", "http.h1.downstream_rq_tx_reset",
+		"cluster.b.upstream_cx_connect_fail", "cluster.b.upstream_cx_connect_timeout", "cluster.b.upstream_cx_protocol_error",
+		"cluster.b.upstream_cx_destroy_remote_with_active_rq", "cluster.b.upstream_rq_pending_failure_eject",
+		"cluster.b.upstream_flow_control_paused_reading_total", "cluster.b.upstream_rq_timeout", "cluster.b.upstream_rq_tx_reset")
+}
+
+// What an upstream has failed on is sent again.
+func TestHTTP1Retries(t *testing.T) {
+	retrying := strings.Replace(plain, "route: {cluster: b, timeout: 80s}", `
+                route:
+                  cluster: b
+                  timeout: 80s
+                  retry_policy: {retry_on: "5xx,reset,connect-failure,gateway-error", num_retries: 2, per_try_timeout: 20s}`, 1)
+	seen := map[string]uint64{}
+	games(t, 100, simtest.Proxy(retrying, 2), simtest.Options{Pipeline: 2, Retries: 2, Stats: seen})
+	happened(t, seen, "cluster.b.upstream_rq_retry", "cluster.b.upstream_rq_retry_success",
+		"cluster.b.upstream_rq_retry_limit_exceeded", "cluster.b.upstream_rq_per_try_timeout")
+}
+
+// happened checks that the games met what they are played for.
+func happened(t *testing.T, seen map[string]uint64, counters ...string) {
+	t.Helper()
+	if os.Getenv("DRAGOMAN_SIM_SEED") != "" {
+		return
+	}
+	for _, name := range counters {
+		if seen[name] == 0 {
+			t.Errorf("it never happened: %s", name)
+		}
+	}
 }
 
 // games plays n games, or those that the environment asks for.

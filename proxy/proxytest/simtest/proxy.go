@@ -2,6 +2,8 @@ package simtest
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -10,6 +12,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/server"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // Proxy builds a whole proxy of n workers from a bootstrap in YAML. In it LISTEN stands for the socket address of Net.Listen, and
@@ -79,5 +82,31 @@ func (p *proxySystem) Leaks() (leaks []string) {
 			leaks = append(leaks, fmt.Sprintf("%s: %d slabs", w.Name, n))
 		}
 	}
+	for name, value := range p.Stats() {
+		if strings.HasSuffix(name, "_active") && value != 0 {
+			leaks = append(leaks, fmt.Sprintf("%s: %d", name, value))
+		}
+	}
+	slices.Sort(leaks)
 	return leaks
+}
+
+// Stats returns the counters and gauges. No loop runs meanwhile, so that every shard may be read from here.
+func (p *proxySystem) Stats() map[string]uint64 {
+	store := p.s.Store()
+	for _, w := range p.s.Workers() {
+		if snap := store.Begin(w.Stats); snap != nil {
+			w.Stats.Snapshot(snap)
+			store.Collect(snap)
+		}
+	}
+	store.Collect()
+	values := map[string]uint64{}
+	for line := range strings.Lines(string(stats.WriteAll(store.Text(stats.Query{})))) {
+		name, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+			values[name] = v
+		}
+	}
+	return values
 }

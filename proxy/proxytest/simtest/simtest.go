@@ -88,6 +88,8 @@ type Options struct {
 	Blind bool
 	// NoAborts lets clients wait for every answer.
 	NoAborts bool
+	// Stats, if set, is given the counters of a proxy after each game, added up over all of them.
+	Stats map[string]uint64
 	// Trace, if set, is told of every event, for finding out.
 	Trace func(line string)
 }
@@ -271,6 +273,11 @@ func (g *game) end() error {
 	}
 	for _, s := range g.servers {
 		s.Close()
+	}
+	if s, ok := g.sys.(interface{ Stats() map[string]uint64 }); ok && g.o.Stats != nil {
+		for name, v := range s.Stats() {
+			g.o.Stats[name] += v
+		}
 	}
 	left := append(g.w.Open(), g.sys.Leaks()...)
 	if len(left) > 0 {
