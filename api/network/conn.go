@@ -29,6 +29,53 @@ type ConnInfo struct {
 	TransportFailure string
 	// CloseReason is why we closed it (DOWNSTREAM_LOCAL_CLOSE_REASON), CloseType how it ended ("Normal", "RemoteReset", ...).
 	CloseReason, CloseType string
+	// TerminationDetails says which filter ended it and why (CONNECTION_TERMINATION_DETAILS).
+	TerminationDetails string
+	// LocalRestored: a listener filter has found the address that the client really asked for and put it into Local.
+	LocalRestored bool
+
+	meta  *Metadata
+	state *FilterState
+}
+
+// Metadata returns the connection's dynamic metadata, made on first use.
+func (c *ConnInfo) Metadata() *Metadata {
+	if c.meta == nil {
+		c.meta = &Metadata{}
+	}
+	return c.meta
+}
+
+// HasMetadata tells whether dynamic metadata was ever set.
+func (c *ConnInfo) HasMetadata() bool { return c.meta != nil }
+
+// FilterState returns the connection's filter state, made on first use. Streams see it below their own.
+func (c *ConnInfo) FilterState() *FilterState {
+	if c.state == nil {
+		c.state = &FilterState{}
+	}
+	return c.state
+}
+
+// HasFilterState tells whether filter state was ever set.
+func (c *ConnInfo) HasFilterState() bool { return c.state != nil }
+
+// SetLocal changes the address that filters see as ours, SetRemote the peer's. The socket's own addresses are kept in Direct.
+func (c *ConnInfo) SetLocal(a Address) {
+	c.keepDirect()
+	c.Local, c.LocalRestored = a, true
+}
+
+// SetRemote is SetLocal for the peer's address.
+func (c *ConnInfo) SetRemote(a Address) {
+	c.keepDirect()
+	c.Remote = a
+}
+
+func (c *ConnInfo) keepDirect() {
+	if c.Direct == nil {
+		c.Direct = &[2]Address{c.Local, c.Remote}
+	}
 }
 
 // DirectLocal returns our address on the socket.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/stats"
 )
 
 // FilterStatus is a network or listener filter's answer.
@@ -25,6 +26,14 @@ type ReadFilter interface {
 	OnData(data *buffer.Buffer, end bool) FilterStatus
 	// OnEvent is told how the connection fares.
 	OnEvent(e ConnEvent)
+}
+
+// Indifferent is a ReadFilter that may lose interest in bytes. Once all filters of a connection have, its bytes go straight to what
+// serves it.
+type Indifferent interface {
+	// Indifferent tells whether OnData need not be called any more. It is asked after OnNewConnection and OnData returned
+	// Continue.
+	Indifferent() bool
 }
 
 // WriteFilter is a network filter for bytes to the client. Write filters are called in reverse order of the chain.
@@ -78,6 +87,10 @@ type ReadCallbacks interface {
 	Connection() Connection
 	// ContinueReading goes on with the next filter after StopIteration, giving it the buffered bytes.
 	ContinueReading()
+	// EnableHalfClose lets the connection live on for writing when the peer has sent its FIN.
+	EnableHalfClose()
+	// Stats is the worker's recorder.
+	Stats() stats.Recorder
 }
 
 // Timer fires once after it was armed. Stop it, or it fires; it may be armed again at any time.
@@ -119,4 +132,8 @@ type ListenerCallbacks interface {
 	Consume(n int)
 	// ContinueListenerFilter goes on with the next filter, or closes the connection if ok is false.
 	ContinueListenerFilter(ok bool)
+	// OriginalDestination asks the kernel where the client wanted to connect to before the connection was redirected to us.
+	OriginalDestination() (Address, bool)
+	// Stats is the worker's recorder.
+	Stats() stats.Recorder
 }

@@ -1,66 +1,9 @@
 package stream
 
-import "sort"
+import "github.com/dragoman-proxy/dragoman/api/network"
 
-// Metadata is a stream's dynamic metadata: per filter namespace a tree of plain values (nil, bool, float64, string, []any,
-// map[string]any), as google.protobuf.Struct has them.
-type Metadata struct{ spaces map[string]map[string]any }
-
-// Set puts a value under a namespace, replacing what was there.
-func (m *Metadata) Set(namespace, key string, value any) {
-	if m.spaces == nil {
-		m.spaces = map[string]map[string]any{}
-	}
-	s := m.spaces[namespace]
-	if s == nil {
-		s = map[string]any{}
-		m.spaces[namespace] = s
-	}
-	s[key] = value
-}
-
-// Get follows path below a namespace. ok is false if something on the way is missing.
-func (m *Metadata) Get(namespace string, path ...string) (v any, ok bool) {
-	s, ok := m.spaces[namespace]
-	if !ok {
-		return nil, false
-	}
-	v = s
-	for _, p := range path {
-		t, isMap := v.(map[string]any)
-		if !isMap {
-			return nil, false
-		}
-		if v, ok = t[p]; !ok {
-			return nil, false
-		}
-	}
-	return v, true
-}
-
-// Namespaces returns the namespaces in order of their names.
-func (m *Metadata) Namespaces() []string {
-	out := make([]string, 0, len(m.spaces))
-	for n := range m.spaces {
-		out = append(out, n)
-	}
-	sort.Strings(out)
-	return out
-}
+// Metadata is a stream's dynamic metadata. A connection has some too: what its listener filters found out.
+type Metadata = network.Metadata
 
 // FilterState holds typed objects that filters leave for each other under agreed keys.
-type FilterState struct{ objects map[string]any }
-
-// Set puts an object under key, replacing what was there.
-func (s *FilterState) Set(key string, v any) {
-	if s.objects == nil {
-		s.objects = map[string]any{}
-	}
-	s.objects[key] = v
-}
-
-// Get returns the object under key.
-func (s *FilterState) Get(key string) (any, bool) {
-	v, ok := s.objects[key]
-	return v, ok
-}
+type FilterState = network.FilterState
