@@ -86,7 +86,13 @@ func (c *Conn) sendThrough(data *buffer.Buffer) {
 	pending := 0
 	if c.out != nil {
 		iov = c.out.Slices(iov, maxRuns-1)
-		pending = c.out.Len()
+		for _, run := range iov {
+			pending += len(run)
+		}
+		if pending < c.out.Len() {
+			clear(l.iov[:])
+			return // data's place is behind all that waits
+		}
 	}
 	iov = data.Slices(iov, maxRuns)
 	n, e := c.w.Driver.Send(c.h, iov)
