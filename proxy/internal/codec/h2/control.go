@@ -179,6 +179,7 @@ func (s *session) onReset(f *frameHeader, p []byte) {
 	}
 	s.inc(hstats.HTTP2RxReset)
 	st.bytes.Received += uint64(frameHeaderLen + 4)
+	st.remoteEnd = true
 	reason, details := resetReason(be32(p))
 	s.finish(st, reason, details)
 }

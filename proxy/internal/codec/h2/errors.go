@@ -63,6 +63,7 @@ var (
 	errStreamZero      = protocol("frame needs a stream")
 	errNotStreamZero   = protocol("frame must not have a stream")
 	errIdle            = protocol("frame on an idle stream")
+	errEnded           = connErr("HEADERS: stream closed", codeStreamClosed)
 	errStreamID        = protocol("invalid stream_id")
 	errPadding         = protocol("DATA: invalid padding")
 	errHeadersPadding  = protocol("HEADERS: invalid padding")

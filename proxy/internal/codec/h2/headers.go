@@ -1,6 +1,8 @@
 package h2
 
 import (
+	"slices"
+
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/hpack"
@@ -79,6 +81,10 @@ func (s *session) beginBlock(id uint32) bool {
 		// A stream that is gone, or was never there.
 		if s.idle(id) {
 			s.fail(errStreamID)
+			return false
+		}
+		if slices.Contains(s.ended[:], id) {
+			s.fail(errEnded)
 			return false
 		}
 		s.fault()

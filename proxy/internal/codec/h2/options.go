@@ -30,6 +30,9 @@ const (
 	// maxFaults bounds the stream errors that a peer may cause beyond the number of streams that went well, and the frames it may
 	// send to streams that are gone. It stops floods of small faults, each of which costs us more than the peer.
 	maxFaults = 1000
+	// endedStreams is how many streams that the peer has ended are remembered after they are gone. On them HEADERS are an error;
+	// on others they may have crossed our RST_STREAM.
+	endedStreams = 16
 	// initialMaxStreams is how many streams a client opens before it has seen the server's SETTINGS.
 	initialMaxStreams = 100
 	// maxFrameSize is the largest frame that we take, and send (RFC 9113, section 6.5.2: the default).

@@ -168,8 +168,13 @@ func TestBody(t *testing.T) {
 		{"data after end", func(w *wire) { hang(w, true).data(1, false, "x") }, "1 RST_STREAM STREAM_CLOSED", "", "*"},
 		{"trailers after end", func(w *wire) { hang(w, true).headers(1, true, "x-t=1") }, "1 RST_STREAM STREAM_CLOSED", "", "*"},
 		{"data on a closed stream", func(w *wire) { w.get(1).data(1, false, "x").get(3) }, okFrames + "\n" + strings.ReplaceAll(okFrames, "1 ", "3 "), "", "*"},
-		{"headers on a closed stream", func(w *wire) { w.get(1).headers(1, true, "x-new=entry").get(3, "x-new=entry") },
-			okFrames + "\n" + strings.ReplaceAll(okFrames, "1 ", "3 "), "", "*"},
+		{"headers on a stream that the client has ended", func(w *wire) { w.get(1).headers(1, true, "x-new=entry") },
+			okFrames + "\nGOAWAY 1 STREAM_CLOSED \"HEADERS: stream closed\"", "HEADERS: stream closed", "*"},
+		{"headers on a stream that the client has reset", func(w *wire) { hang(w, false).raw(3, 0, 1, "\x00\x00\x00\x08").headers(1, true, "x-new=entry") },
+			"GOAWAY 1 STREAM_CLOSED \"HEADERS: stream closed\"", "HEADERS: stream closed", "*"},
+		{"headers on a stream that we have reset", func(w *wire) {
+			w.headers(1, false, ":method=POST", ":scheme=http", ":path=/hang", ":authority=a", "content-length=1").data(1, false, "ab").headers(1, true, "x-new=entry").get(3, "x-new=entry")
+		}, "1 RST_STREAM PROTOCOL_ERROR\n" + strings.ReplaceAll(okFrames, "1 ", "3 "), "", "*"},
 		{"lower stream id", func(w *wire) { w.get(5).get(3) }, strings.ReplaceAll(okFrames, "1 ", "5 "), "", "*"},
 	})
 }

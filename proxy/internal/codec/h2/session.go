@@ -33,9 +33,11 @@ type session struct {
 
 	// Streams.
 	streams    streamTable
-	fresh      []*stream // a client's streams whose head was not sent yet: ids must go up on the wire
-	lastPeer   uint32    // the highest id that the peer has opened
-	nextID     uint32    // client: the next stream's id
+	fresh      []*stream            // a client's streams whose head was not sent yet: ids must go up on the wire
+	lastPeer   uint32               // the highest id that the peer has opened
+	ended      [endedStreams]uint32 // streams that the peer has ended or reset lately
+	endedNext  uint8
+	nextID     uint32 // client: the next stream's id
 	peerGoAway bool
 	lastSent   uint32 // last stream id of our GOAWAY; streams above it are ignored
 	sentGoAway bool
@@ -245,6 +247,10 @@ func (s *session) close(st *stream) {
 	}
 	if s.block.st == st {
 		s.block.st = nil
+	}
+	if st.remoteEnd {
+		s.ended[s.endedNext%endedStreams] = st.id
+		s.endedNext++
 	}
 	s.unlink(st)
 	s.pending(-int64(st.out.Len()))

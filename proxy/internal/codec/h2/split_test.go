@@ -78,8 +78,8 @@ func conversation() []byte {
 	w.raw(1, 0x29, 5, "\x02\x00\x00\x00\x03\x10"+b[:5]+"\x00\x00").raw(9, 0, 5, b[5:30]).raw(9, 0, 5, b[30:31]).raw(9, 4, 5, b[31:])
 	w.raw(4, 1, 0, "").raw(4, 0, 0, "\x00\x04\x00\x00\x10\x00").update(0, 1000)
 	w.headers(7, false, ":method=POST", ":scheme=http", ":path=/reset", ":authority=a").data(7, true, "late").update(7, 9)
-	hang(w, false)
-	w.headers(9, false, ":method=POST", ":scheme=http", ":path=/x", ":authority=a").data(9, false, "").data(9, true, "").raw(3, 0, 9, "\x00\x00\x00\x08")
+	w.headers(9, false, ":method=POST", ":scheme=http", ":path=/hang", ":authority=a")
+	w.headers(11, false, ":method=POST", ":scheme=http", ":path=/x", ":authority=a").data(11, false, "").data(11, true, "").raw(3, 0, 11, "\x00\x00\x00\x08")
 	w.raw(7, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x00bye")
 	return w.bytes()
 }
