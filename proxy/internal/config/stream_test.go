@@ -143,3 +143,21 @@ func TestStreamSyntaxErrors(t *testing.T) {
 		}
 	}
 }
+
+// A static cluster costs 31 allocations, of which its message takes 25; the limit leaves room for the library.
+func TestStreamAllocations(t *testing.T) {
+	const n = 2000
+	path := write(t, "b.json", scaled(n))
+	allocs := testing.AllocsPerRun(3, func() {
+		s, err := config.Open(path, config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Clusters(func(config.Item[*clusterv3.Cluster]) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if per := allocs / n; per > 36 {
+		t.Errorf("%.1f allocations a cluster", per)
+	}
+}
