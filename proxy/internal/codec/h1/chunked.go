@@ -161,7 +161,8 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	if o.EnableTrailers {
 		rules.max, rules.action = o.maxHeaders(), m.action
 	}
-	if err := o.fields(&m.trailers, buf, p.lines, &rules); err != nil {
+	err = o.fields(&m.trailers, buf, p.lines, &rules)
+	if m.dropped = rules.dropped; err != nil {
 		return n, false, err
 	}
 	if !o.EnableTrailers {

@@ -75,15 +75,16 @@ func fields(h *http.HeaderMap) string {
 
 // user is the HTTP connection manager of the tests: it logs events and may answer requests at once.
 type user struct {
-	w      *world
-	out    *output
-	s      *h1.Server
-	opts   *h1.Options
-	log    []string
-	reqs   []*userStream
-	onHead func(r *userStream, end bool)
-	onEnd  func(r *userStream)
-	onAny  func(r *userStream) // within every callback
+	w       *world
+	out     *output
+	s       *h1.Server
+	opts    *h1.Options
+	log     []string
+	dropped int
+	reqs    []*userStream
+	onHead  func(r *userStream, end bool)
+	onEnd   func(r *userStream)
+	onAny   func(r *userStream) // within every callback
 	// onComplete is the last chance to look at a stream
 	onComplete func(r *userStream)
 	relay      *relay // gets the first request, if set
@@ -171,6 +172,8 @@ func (r *userStream) any() {
 		r.u.onAny(r)
 	}
 }
+
+func (u *user) OnDroppedUnderscores(n int) { u.dropped += n }
 
 func (u *user) OnGoAway() { u.logf("goaway") }
 

@@ -101,6 +101,7 @@ type fieldRules struct {
 	tooMany *codec.Err
 	host    bool // host becomes :authority
 	action  Underscores
+	dropped int // out: fields dropped by the action
 }
 
 // fields parses header lines in buf, which is memory of h's arena, into h.
@@ -143,9 +144,7 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 			if rules.action == UnderscoresReject {
 				return ErrUnderscore
 			}
-			if o.OnDroppedUnderscore != nil {
-				o.OnDroppedUnderscore()
-			}
+			rules.dropped++
 			continue
 		}
 		if key != "" {

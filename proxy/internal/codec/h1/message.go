@@ -38,6 +38,7 @@ type messageState struct {
 	action  Underscores // for trailers
 	scanned int         // how much of head has been searched for its end
 	line    int         // bytes of the chunk-size line
+	dropped int         // fields that the last header block lost, see Counter
 }
 
 // reset gives back what the message holds of pooled memory and makes it ready for the next.

@@ -68,8 +68,13 @@ type Options struct {
 	IgnoreUpgrade func(value string) bool
 	// Underscores is the headers_with_underscores_action.
 	Underscores Underscores
-	// OnDroppedUnderscore counts http1.dropped_headers_with_underscores; nil: not counted. Called on the worker.
-	OnDroppedUnderscore func()
+}
+
+// Counter is implemented by a ServerHandler that wants to count http1.dropped_headers_with_underscores; what is counted of errors
+// is in codec.Err.
+type Counter interface {
+	// OnDroppedUnderscores says that n fields were dropped because of their names.
+	OnDroppedUnderscores(n int)
 }
 
 // plain tells whether heads need nothing that the fast path cannot do.

@@ -52,7 +52,8 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 	if !first.simple {
 		rules := requestRules
 		rules.max, rules.action = o.maxHeaders(), o.Underscores
-		if err := o.fields(h, buf, lines[1:], &rules); err != nil {
+		err := o.fields(h, buf, lines[1:], &rules)
+		if r.dropped = rules.dropped; err != nil {
 			return err
 		}
 	}

@@ -180,6 +180,7 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 
 // headDone reports a head of n bytes.
 func (s *Server) headDone(r *request, n int, err *codec.Err) *codec.Err {
+	s.countDropped(r)
 	r.bytes.HeaderReceived = uint64(n)
 	r.bytes.Received += uint64(n)
 	if err != nil {
@@ -218,6 +219,7 @@ func (s *Server) partial(r *request, had, n int) (raw []byte, used int, err *cod
 
 func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
 	n, done, err := r.message.body(s.pool, s.opts, b, s.maxHead())
+	s.countDropped(r)
 	if err != nil {
 		r.drop()
 		return n, s.fail(r, err)
@@ -234,6 +236,16 @@ func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
 		r.dec.DecodeTrailers(&r.trailers)
 	}
 	return n, nil
+}
+
+func (s *Server) countDropped(r *request) {
+	if r.dropped == 0 {
+		return
+	}
+	if c, ok := s.handler.(Counter); ok {
+		c.OnDroppedUnderscores(r.dropped)
+	}
+	r.dropped = 0
 }
 
 func (s *Server) maxHead() int {
@@ -259,25 +271,15 @@ func (s *Server) failHead(r *request, err *codec.Err) *codec.Err {
 	return s.fail(r, err)
 }
 
-// EOF says that the client sends no more. A tunnel ends in this direction; any other request is over.
+// EOF says that the client sends no more. A tunnel ends in this direction. For any other request there is no event: HTTP/1 knows
+// no half-closed clients, so the user closes the connection, ends its stream and destroys the codec.
 func (s *Server) EOF() error {
 	r := s.req
 	s.closed = true
-	if r == nil || r.over {
-		return nil
-	}
-	if r.phase == phaseTunnel {
-		s.closed = false
+	if r != nil && !r.over && r.phase == phaseTunnel {
 		r.phase = phaseDone
 		r.dec.DecodeData(r.taken(), true)
-		return nil
 	}
-	d := r.dec
-	r.over = true
-	if !s.busy {
-		s.drop()
-	}
-	d.OnReset(http.ResetConnectionTermination, "")
 	return nil
 }
 
