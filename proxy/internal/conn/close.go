@@ -34,6 +34,7 @@ func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
 	c.state = flushing
 	c.delay = t == network.FlushWriteAndDelay && wait > 0
 	if c.delay {
+		c.wait = wait
 		c.armLinger(wait)
 	}
 	c.markDirty()
@@ -41,28 +42,30 @@ func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
 
 // flushed is called when a closing connection has sent everything.
 func (c *Conn) flushed() {
+	if c.delay && !c.sawEOF {
+		// A socket that is closed with unread bytes sends a reset, which may overtake what we sent last. So the peer may close first,
+		// and what it still sends is read and dropped. As Envoy's delayed close, this sends no FIN of its own before the wait is over.
+		c.state = lingering
+		c.armLinger(c.wait)
+		c.pauses = 0
+		c.dropIn()
+		c.rdReady = true
+		c.queue()
+		return
+	}
 	if c.tr != nil && c.connected && c.tr.CloseNotify(c) {
 		return
 	}
-	if !c.delay || c.sawEOF {
-		c.finish()
-		return
-	}
-	// A socket that is closed with unread bytes sends a reset, which may overtake what we sent last. So: FIN, then wait for the
-	// peer's, reading what it still sends.
-	c.state = lingering
-	_ = c.w.Driver.CloseWrite(c.h)
-	c.pauses = 0
-	c.dropIn()
-	c.rdReady = true
-	c.queue()
+	c.finish()
 }
 
 // armLinger bounds the flush and the wait for the peer: one that takes nothing must not hold the connection. Progress begins the
 // wait anew (Envoy's delayed_close_timeout), so that a slow peer gets all of a long answer.
 func (c *Conn) armLinger(wait time.Duration) {
 	left := c.Buffered()
-	c.linger = &event.Timer{}
+	if c.linger == nil {
+		c.linger = &event.Timer{}
+	}
 	c.linger.Fn = func() {
 		if now := c.Buffered(); now < left {
 			left = now
@@ -75,6 +78,9 @@ func (c *Conn) armLinger(wait time.Duration) {
 }
 
 func (c *Conn) lingerOver() {
+	if c.state == lingering && c.tr != nil && c.connected && c.tr.CloseNotify(c) {
+		c.send(c.wire) // the alert that ends our side, if the kernel takes it at once
+	}
 	if c.state != closed {
 		c.finish()
 	}
@@ -86,6 +92,11 @@ func (c *Conn) finish() {
 		return
 	}
 	c.state = closed
+	if c.why.Reset && c.why.Remote {
+		c.Info.CloseType = "RemoteReset"
+	} else if c.why.Reset {
+		c.Info.CloseType = "LocalReset"
+	}
 	if c.h != event.NoHandle {
 		c.w.Close(c.h, c.why.Reset && !c.why.Remote)
 		c.h = event.NoHandle

@@ -7,9 +7,11 @@ package conn
 import (
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 )
 
@@ -66,6 +68,7 @@ type Conn struct {
 	out     *buffer.Buffer // what waits to be sent (plain bytes, if there is a Transport)
 	wire    *buffer.Buffer // what a Transport made of out
 	linger  *event.Timer
+	wait    time.Duration // of the delayed close
 	why     Closed
 	limit   int // high watermark in bytes, 0: none
 	h       event.Handle
@@ -89,8 +92,10 @@ type Conn struct {
 	inRead    bool
 	connected bool // OnConnected was called
 	moveIn    bool // reading is the mover's
+	keepBytes bool // nobody may move bytes past the handler
 	counter   Counter
-	mover     Mover // nil mostly
+	mover     Mover        // nil mostly
+	stream    *stream.Info // nil until somebody asks
 }
 
 // Counter is told of bytes as they cross the socket, if set.
@@ -191,6 +196,20 @@ func (c *Conn) Transport() Transport { return c.tr }
 
 // SetCounter sets who is told of bytes.
 func (c *Conn) SetCounter(k Counter) { c.counter = k }
+
+// KeepBytes says whether somebody between the connection and what serves it wants to see the bytes; then nobody may splice them.
+func (c *Conn) KeepBytes(keep bool) { c.keepBytes = keep }
+
+// MaySplice tells whether bytes may be moved past the handlers.
+func (c *Conn) MaySplice() bool { return c.tr == nil && !c.keepBytes }
+
+// StreamInfo returns what is known of the connection as a stream of its own, for TCP proxying and the listener's access log.
+func (c *Conn) StreamInfo() *stream.Info {
+	if c.stream == nil {
+		c.stream = &stream.Info{Start: c.Info.Start, StartWall: c.w.Wall(), Conn: &c.Info}
+	}
+	return c.stream
+}
 
 // SetLimit sets the high watermark of the write buffer in bytes; the low one is half of it. 0: none.
 func (c *Conn) SetLimit(bytes int) { c.limit = bytes }

@@ -32,9 +32,12 @@ type Conn struct {
 
 	idle     event.Timer // no stream for IdleTimeout
 	duration *event.Timer
+	// drainTimer ends the drain sequence.
+	drainTimer *event.Timer
 
 	isH2       bool
 	draining   bool // no further requests: close when the last stream is done
+	noticed    bool // the drain sequence has begun
 	broken     bool // the codec has failed
 	goAwayRead bool
 	closing    bool
@@ -208,8 +211,10 @@ func (h *Conn) OnClose(why conn.Closed) {
 	st.GaugeSub(base.Gauge(stats.HCMDownstreamCxActive), 1)
 	st.Record(base.Histogram(stats.HCMDownstreamCxLengthMs), uint64(h.w.Now()-h.c.Info.Start)/1e6)
 	h.w.Remove(&h.idle)
-	if h.duration != nil {
-		h.w.Remove(h.duration)
+	for _, t := range []*event.Timer{h.duration, h.drainTimer} {
+		if t != nil {
+			h.w.Remove(t)
+		}
 	}
 }
 
@@ -228,7 +233,7 @@ func (h *Conn) NewStream(enc codec.ServerStream) (codec.RequestDecoder, *http.He
 	h.w.Disarm(&h.idle)
 	if m := h.cfg.MaxRequests; m > 0 && h.requests >= m && !h.draining {
 		h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxMaxRequestsReached))
-		h.drain()
+		h.startDrain()
 	}
 	return s, &s.req
 }
@@ -254,6 +259,12 @@ func (h *Conn) remove(s *Stream) {
 		return
 	}
 	if h.draining {
+		if !h.isH2 && s.requestDone {
+			// Nothing is on its way to us that a reset could be the answer to: no delay.
+			h.closing = true
+			h.c.Close(network.FlushWrite, "")
+			return
+		}
 		h.close("")
 		return
 	}
@@ -301,12 +312,26 @@ func (h *Conn) onIdle() {
 
 func (h *Conn) onMaxDuration() {
 	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxMaxDurationReached))
-	if h.active == 0 {
-		h.drain()
-		h.close("max_connection_duration")
+	h.startDrain()
+}
+
+// startDrain begins Envoy's drain sequence: HTTP/2 is told that there will be a GOAWAY, HTTP/1 gets "connection: close" on its next
+// response; after the drain timeout no further request is taken and an idle connection ends.
+func (h *Conn) startDrain() {
+	if h.noticed || h.draining {
 		return
 	}
-	h.drain()
+	h.noticed = true
+	if h.isH2 && h.codec != nil {
+		h.codec.GoAway(true)
+	}
+	h.drainTimer = &event.Timer{Fn: func() {
+		h.drain()
+		if h.active == 0 {
+			h.close("")
+		}
+	}}
+	h.w.Arm(h.drainTimer, max(h.cfg.DrainTimeout, 1))
 }
 
 // countCodec counts an error of the HTTP/1 codec; HTTP/2 counts its own.

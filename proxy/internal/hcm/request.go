@@ -15,7 +15,9 @@ func (s *Stream) acceptable(head *http.HeaderMap) bool {
 	cfg := s.h.cfg
 	if s.inf.Protocol == http.HTTP10 {
 		if !cfg.AcceptHTTP10 {
+			s.h.w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxProtocolError))
 			s.inf.Flags.Set(stream.DownstreamProtocolError)
+			s.inf.Protocol = http.HTTP11
 			s.closeAfter = true
 			s.directReply(426, "Upgrade Required", "low_version")
 			return false

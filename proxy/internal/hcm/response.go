@@ -22,10 +22,10 @@ func (s *Stream) send100() {
 	h.Init(&s.arena)
 }
 
-// Send1xx sends an informational head. 100 is swallowed unless the upstream's is wanted.
+// Send1xx sends an informational head: a 100, if the upstream's is wanted.
 func (s *Stream) Send1xx(h *http.HeaderMap) {
-	if h.StatusCode() == 100 && !s.h.cfg.Proxy100Continue {
-		return
+	if h.StatusCode() != 100 || !s.h.cfg.Proxy100Continue {
+		return // Envoy's codecs pass no other ones on
 	}
 	h.RemoveSet(&respHop)
 	s.enc.Encode1xx(h)
@@ -45,6 +45,7 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	} else {
 		h.RemoveSet(&respHop)
 	}
+	h.SetConst(http.Date, s.h.l.date.text(w.Wall()))
 	switch cfg.ServerHeader {
 	case Overwrite:
 		h.SetConst(http.Server, cfg.ServerName)
@@ -53,7 +54,6 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 			h.AddConst(http.Server, cfg.ServerName)
 		}
 	}
-	h.SetConst(http.Date, s.h.l.date.text(w.Wall()))
 	if cfg.RequestIDInResponse {
 		if id := s.req.Get(http.XRequestID); id != "" {
 			h.SetConst(http.XRequestID, id)
@@ -64,14 +64,14 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	}
 	if !s.h.draining && cfg.Draining != nil && cfg.Draining() {
 		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxDrainClose))
-		s.h.drain()
+		s.h.startDrain()
 	}
 	if !s.h.isH2 && !upgraded {
-		if s.h.draining || s.enc.CloseAfter() {
+		if s.h.draining || s.h.noticed || s.enc.CloseAfter() {
 			s.closeAfter = true
 		}
-		if !s.requestDone && (end || s.localReply) {
-			s.closeAfter = true
+		if !s.requestDone {
+			s.closeAfter = true // the rest of the body would be taken for the next request
 		}
 		if s.closeAfter {
 			h.SetConst(http.Connection, "close")

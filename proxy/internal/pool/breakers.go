@@ -122,7 +122,9 @@ type Breakers struct {
 	Requests, Pending, Connections, Pools Resource
 	Retries                               RetryResource
 	limits                                *Limits
-	_                                     [64 - 32]byte
+	// Shown is what the gauges show, for whoever sets them. owner: main loop.
+	Shown uint8
+	_     [64 - 40]byte
 }
 
 // NewBreakers returns breakers with nothing taken.

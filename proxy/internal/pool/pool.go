@@ -96,7 +96,7 @@ func (p *Pool) connect() {
 // is not stuck because of other hosts and workers.
 func (p *Pool) mayConnect() bool {
 	perHost := p.breakers.limits.PerHostConnections
-	if perHost == Unlimited || p.host.CxActive.Load() < int64(perHost) {
+	if perHost == Unlimited || p.host.CxActive.Load() < int32(min(perHost, 1<<30)) {
 		if p.breakers.Connections.TryAcquire() {
 			return true
 		}
@@ -202,3 +202,5 @@ func (c *Conn) move(l *list) {
 		l.push(c)
 	}
 }
+
+// Next: proxy/internal/hcm/finish.go

@@ -53,6 +53,7 @@ func (p *Pool) enqueue(r *Request) {
 	}
 	p.last = r
 	p.waiting++
+	p.host.RqPending.Add(1)
 	p.w.Stats.Inc(p.s.Stats.Counter(stats.ClusterUpstreamRqPendingTotal))
 	p.w.Stats.GaugeAdd(p.s.Stats.Gauge(stats.ClusterUpstreamRqPendingActive), 1)
 }
@@ -70,6 +71,7 @@ func (p *Pool) unqueue(r *Request) {
 	}
 	r.pool, r.next, r.prev = nil, nil, nil
 	p.waiting--
+	p.host.RqPending.Add(-1)
 	p.breakers.Pending.Release()
 	p.w.Stats.GaugeSub(p.s.Stats.Gauge(stats.ClusterUpstreamRqPendingActive), 1)
 }

@@ -345,7 +345,7 @@ func text(s string) nethttp.HandlerFunc {
 // deafTransport is a transport whose handshake never ends.
 type deafTransport struct{}
 
-func (deafTransport) New(*event.Worker, *host.Host) (conn.Transport, string) {
+func (deafTransport) New(*event.Worker, *host.Host, []string) (conn.Transport, string) {
 	return deafTransport{}, ""
 }
 func (deafTransport) Start(*conn.Conn)                           {}

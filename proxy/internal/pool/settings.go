@@ -30,7 +30,8 @@ const (
 type TransportFactory interface {
 	// New returns the transport of one new connection to h; nil for plain bytes. ALPN's outcome must be in the connection's
 	// Info.Protocol before Conn.Ready is called. A failure tells why there can be no connection now (secrets are missing).
-	New(w *event.Worker, h *host.Host) (t conn.Transport, failure string)
+	// alpn is what to offer if the configuration names no protocols; nil: nothing.
+	New(w *event.Worker, h *host.Host, alpn []string) (t conn.Transport, failure string)
 }
 
 // The defaults of Options.

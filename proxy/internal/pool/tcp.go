@@ -44,10 +44,11 @@ func DialTCP(w *event.Worker, s *Settings, h *host.Host, prio Priority, hd conn.
 	t := &TCPConn{Handler: hd, s: s, w: w, host: h, breakers: b}
 	w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqPendingTotal))
 	w.Stats.GaugeAdd(s.Stats.Gauge(stats.ClusterUpstreamRqPendingActive), 1)
+	h.RqPending.Add(1)
 	opened(w, s, h)
 	t.timer.Fn = t.onTimeout
 	w.Arm(&t.timer, s.ConnectTimeout)
-	t.nc = conn.Dial(w, dialSpec(s, h), transport(w, s, h), t)
+	t.nc = conn.Dial(w, dialSpec(s, h), transport(w, s, h, nil), t)
 	t.nc.SetCounter(t)
 	t.nc.SetLimit(int(s.BufferLimit))
 	return t, http.ResetNone
@@ -72,6 +73,7 @@ func (t *TCPConn) notPending() {
 	t.w.Disarm(&t.timer)
 	t.breakers.Pending.Release()
 	t.w.Stats.GaugeSub(t.s.Stats.Gauge(stats.ClusterUpstreamRqPendingActive), 1)
+	t.host.RqPending.Add(-1)
 }
 
 // OnConnected implements conn.Handler.
@@ -95,7 +97,6 @@ func (t *TCPConn) OnClose(why conn.Closed) {
 		t.host.RqActive.Add(-1)
 		w.Stats.GaugeSub(s.Stats.Gauge(stats.ClusterUpstreamRqActive), 1)
 		t.breakers.Requests.Release()
-		w.Stats.Record(s.Stats.Histogram(stats.ClusterUpstreamRqPerCx), 1)
 	} else {
 		t.notPending()
 		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqPendingFailureEject))

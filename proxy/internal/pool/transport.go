@@ -7,12 +7,12 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 )
 
-// transport returns the transport of a new connection, nil for plain bytes.
-func transport(w *event.Worker, s *Settings, h *host.Host) conn.Transport {
+// transport returns the transport of a new connection, nil for plain bytes. alpn is what to offer if the context names nothing.
+func transport(w *event.Worker, s *Settings, h *host.Host, alpn []string) conn.Transport {
 	if s.Transport == nil {
 		return nil
 	}
-	t, failure := s.Transport.New(w, h)
+	t, failure := s.Transport.New(w, h, alpn)
 	if failure != "" {
 		return notReady(failure)
 	}
@@ -39,3 +39,20 @@ func (notReady) CloseNotify(*conn.Conn) bool { return false }
 
 // Destroy implements conn.Transport.
 func (notReady) Destroy() {}
+
+// What HTTP connections offer by ALPN where the configuration says nothing.
+var (
+	alpnH1   = []string{"http/1.1"}
+	alpnH2   = []string{"h2"}
+	alpnAuto = []string{"h2", "http/1.1"}
+)
+
+func (p Protocol) alpn() []string {
+	switch p {
+	case HTTP2:
+		return alpnH2
+	case Auto:
+		return alpnAuto
+	}
+	return alpnH1
+}

@@ -24,10 +24,27 @@ type Context struct {
 	stats  astats.GroupBase // stats.SSL
 
 	// Clients: what to say and to check.
-	serverName   string
-	autoHostSNI  bool
-	verifier     *verifier
-	allowUntrust bool
+	autoHostSNI bool
+	verifier    *verifier
+	// alpn are variants of config for what HTTP pools offer: HTTP/1, HTTP/2, either. nil where config names protocols itself.
+	alpn [3]*tls.Config
+}
+
+// offering returns the configuration that offers alpn.
+func (x *Context) offering(alpn []string) *tls.Config {
+	i := 0
+	switch {
+	case len(alpn) == 0:
+		return x.config
+	case len(alpn) == 2:
+		i = 2
+	case alpn[0] == "h2":
+		i = 1
+	}
+	if x.alpn[i] == nil {
+		return x.config
+	}
+	return x.alpn[i]
 }
 
 // clientConfig returns the configuration of one outgoing connection.
@@ -147,6 +164,21 @@ func (x *Context) count(w *event.Worker, s *tls.ConnectionState) {
 	st.Inc(x.stats.Counter(stats.SSLCipher(s.CipherSuite)))
 	st.Inc(x.stats.Counter(stats.SSLVersion(s.Version)))
 	st.Inc(x.stats.Counter(stats.SSLCurve(uint16(s.CurveID))))
+}
+
+// failureCounter is what a failed handshake counts in.
+func failureCounter(err error) astats.CounterIndex {
+	switch {
+	case errors.Is(err, errSAN):
+		return stats.SSLFailVerifySan
+	case errors.Is(err, errHash):
+		return stats.SSLFailVerifyCertHash
+	case errors.Is(err, errUntrusted):
+		return stats.SSLFailVerifyError
+	case errors.Is(err, errNoCert), strings.Contains(err.Error(), "didn't provide a certificate"):
+		return stats.SSLFailVerifyNoCert
+	}
+	return stats.SSLConnectionError
 }
 
 // failureText turns an error of crypto/tls into a transport failure reason of Envoy's form.

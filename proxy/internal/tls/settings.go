@@ -3,9 +3,11 @@ package tls
 import (
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -58,16 +60,20 @@ func (s *Server) New(*event.Worker) conn.Transport {
 // Client makes the transport sockets of connections to upstreams.
 type Client struct{ ctx atomic.Pointer[Context] }
 
-// New returns the transport of one connection to h.
-func (c *Client) New(_ *event.Worker, h *host.Host) (conn.Transport, string) {
+// New returns the transport of one connection to h, which offers alpn if the context names no protocols.
+func (c *Client) New(_ *event.Worker, h *host.Host, alpn []string) (conn.Transport, string) {
 	x := c.ctx.Load()
 	if x == nil {
 		return nil, errNotReady
 	}
+	cfg := x.offering(alpn)
 	if x.autoHostSNI && h.Hostname != "" {
+		cfg = cfg.Clone()
+		cfg.ServerName = h.Hostname
+	}
+	if cfg != x.config {
 		y := *x
-		y.config = x.config.Clone()
-		y.config.ServerName = h.Hostname
+		y.config = cfg
 		x = &y
 	}
 	return &Transport{ctx: x}, ""
@@ -113,6 +119,7 @@ func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
 			}
 		}
 		chooseCertificate(cfg)
+		tolerateALPN(cfg)
 		x.config = cfg
 		return x, nil
 	}
@@ -169,6 +176,12 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 			cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 		}
 		x.config = cfg
+		if len(cfg.NextProtos) == 0 {
+			for i, protos := range [][]string{{"http/1.1"}, {"h2"}, {"h2", "http/1.1"}} {
+				x.alpn[i] = cfg.Clone()
+				x.alpn[i].NextProtos = protos
+			}
+		}
 		return x, nil
 	}
 	x, err := build()
@@ -322,6 +335,9 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 			cfg.CipherSuites = append(cfg.CipherSuites, id)
 		}
 	}
+	if len(cfg.CipherSuites) == 0 {
+		cfg.CipherSuites = defaultSuites
+	}
 	for _, name := range p.GetEcdhCurves() {
 		id, ok := curves[name]
 		if !ok {
@@ -379,12 +395,40 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, 
 	return v, nil
 }
 
-// chooseCertificate makes the server pick by SNI as crypto/tls does, falling back to the first certificate.
+// chooseCertificate orders the certificates: crypto/tls takes the first that the client can use, and Envoy prefers ECDSA.
 func chooseCertificate(cfg *tls.Config) {
-	for i := range cfg.Certificates {
-		c := &cfg.Certificates[i]
-		if c.Leaf != nil {
-			sort.Strings(c.Leaf.DNSNames)
-		}
+	sort.SliceStable(cfg.Certificates, func(i, j int) bool { return isECDSA(&cfg.Certificates[i]) && !isECDSA(&cfg.Certificates[j]) })
+}
+
+func isECDSA(c *tls.Certificate) bool {
+	return c.Leaf != nil && c.Leaf.PublicKeyAlgorithm == x509.ECDSA
+}
+
+// tolerateALPN lets clients in that offer no protocol of ours: the handshake goes on without one, as in Envoy, where crypto/tls
+// would refuse.
+func tolerateALPN(cfg *tls.Config) {
+	if len(cfg.NextProtos) == 0 {
+		return
 	}
+	without := cfg.Clone()
+	without.NextProtos = nil
+	ours := cfg.NextProtos
+	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		for _, p := range hello.SupportedProtos {
+			if slices.Contains(ours, p) {
+				return nil, nil
+			}
+		}
+		if len(hello.SupportedProtos) == 0 {
+			return nil, nil
+		}
+		return without, nil
+	}
+}
+
+// defaultSuites are Envoy's for TLS 1.2, in its order; crypto/tls would also take CBC suites.
+var defaultSuites = []uint16{
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // MaxHandshakes bounds the handshakes that wait for their peers on one worker: each holds about 73 KB. Beyond it, connections are
@@ -118,9 +117,6 @@ func (t *Transport) done() {
 	t.c.Info.HandshakeDone = w.Now()
 	t.c.Info.Protocol = state.NegotiatedProtocol
 	t.c.Info.TLS = t.ctx.info(&state)
-	if !t.ctx.client {
-		t.c.Info.ServerName = state.ServerName
-	}
 	t.ctx.count(w, &state)
 	rest := t.pend
 	t.pend = nil
@@ -135,7 +131,7 @@ func (t *Transport) fail(err error) {
 	if t.slot {
 		t.free()
 	}
-	w.Stats.Inc(t.ctx.stats.Counter(stats.SSLConnectionError))
+	w.Stats.Inc(t.ctx.stats.Counter(failureCounter(err)))
 	t.c.Fail(failureText(err))
 }
 
