@@ -81,6 +81,10 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	}
 	c.settings.Stats = c.scope(d).Group(stats.Cluster)
 	c.apply(d, a)
+	if n := a.size(); n > 0 {
+		c.matched(d, n)
+	}
+	c.track(d)
 	return c, nil
 }
 

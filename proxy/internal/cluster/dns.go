@@ -150,6 +150,11 @@ func (s *dnsSource) retryIn(n int) time.Duration {
 // set takes the addresses that a name stands for now.
 func (r *resolved) set(list []network.Address) {
 	s := r.s
+	if s.c.opts.Type == LogicalDNS {
+		s.c.matched(s.d, min(len(list), 1))
+	} else {
+		s.c.matched(s.d, len(list))
+	}
 	if slices.Equal(list, r.addresses) {
 		s.count(stats.ClusterUpdateNoRebuild)
 		return

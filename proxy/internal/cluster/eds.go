@@ -131,6 +131,7 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 			}
 		}
 	}
+	s.c.matched(s.d, a.size())
 	if !s.c.apply(s.d, a) {
 		s.d.Store.Main().Inc(s.c.settings.Stats.Counter(stats.ClusterUpdateNoRebuild))
 	}

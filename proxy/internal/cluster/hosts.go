@@ -23,6 +23,14 @@ type locality struct {
 	endpoints []endpoint
 }
 
+// size is how many endpoints there are.
+func (a *assignment) size() (n int) {
+	for i := range a.localities {
+		n += len(a.localities[i].endpoints)
+	}
+	return n
+}
+
 type endpoint struct {
 	target
 	hostname string
@@ -85,6 +93,11 @@ func (c *Cluster) publish(d *Deps, sets []lb.HostSet) {
 	}
 }
 
+// matched counts the endpoints that got a transport socket (default.total_match_count).
+func (c *Cluster) matched(d *Deps, n int) {
+	d.Store.Main().Add(c.settings.Stats.Counter(stats.ClusterDefaultTotalMatchCount), uint64(n))
+}
+
 // eachHost calls f for all hosts. owner: main loop.
 func (c *Cluster) eachHost(f func(h *host.Host)) {
 	t := c.table.Load()
@@ -114,8 +127,8 @@ func (c *Cluster) gauges(d *Deps) {
 	st.SetGauge(base.Gauge(stats.ClusterMembershipHealthy), healthy)
 	st.SetGauge(base.Gauge(stats.ClusterMembershipDegraded), degraded)
 	st.SetGauge(base.Gauge(stats.ClusterMembershipExcluded), excluded)
-	if c.opts.Type != Static {
-		st.SetGauge(base.Gauge(stats.ClusterMaxHostWeight), weight)
+	if c.opts.Type == StrictDNS || c.opts.Type == EDS {
+		st.SetGauge(base.Gauge(stats.ClusterMaxHostWeight), max(weight, 1))
 	}
 }
 

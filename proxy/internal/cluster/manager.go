@@ -21,7 +21,7 @@ type Manager struct {
 	count   int
 
 	// slots are those whose cluster warms up, and what is to be done when there are none.
-	slots    map[*Slot]bool
+	slots    map[string]*Slot
 	whenWarm []func()
 	// first are the sources of clusters that were added before Start.
 	first   []func()
@@ -30,12 +30,21 @@ type Manager struct {
 
 // NewManager returns a Manager without clusters.
 func NewManager(d *Deps) *Manager {
-	return &Manager{d: d, index: newIndex(), unbound: make(map[string]weak.Pointer[Slot]), slots: make(map[*Slot]bool),
+	return &Manager{d: d, index: newIndex(), unbound: make(map[string]weak.Pointer[Slot]), slots: make(map[string]*Slot),
 		stats: d.Store.Root().Scope("cluster_manager").Group(stats.ClusterManager)}
 }
 
 // Slot returns the slot of a name, which may have no cluster yet.
 func (m *Manager) Slot(name string) *Slot {
+	s := m.slot(name)
+	if s.last() == nil {
+		m.unbind(s)
+	}
+	return s
+}
+
+// slot is Slot for one that will have a cluster at once.
+func (m *Manager) slot(name string) *Slot {
 	if s := m.index.find(name); s != nil {
 		return s
 	}
@@ -44,9 +53,10 @@ func (m *Manager) Slot(name string) *Slot {
 			return s
 		}
 	}
-	s := &Slot{name: name}
-	m.unbind(s)
-	return s
+	if s := m.slots[name]; s != nil {
+		return s
+	}
+	return &Slot{name: name}
 }
 
 // unbind keeps s findable as long as somebody holds it.
@@ -80,10 +90,10 @@ type generation struct {
 
 // AddStatic takes a cluster of the bootstrap.
 func (m *Manager) AddStatic(cfg *clusterv3.Cluster) error {
-	if s := m.Slot(cfg.GetName()); s.last() != nil {
+	s := m.slot(cfg.GetName())
+	if s.last() != nil {
 		return rejected("name", "cluster manager: duplicate cluster '"+cfg.GetName()+"'")
 	}
-	s := m.Slot(cfg.GetName())
 	g, err := m.prepare(cfg, "", false)
 	if err != nil {
 		return err
@@ -98,7 +108,7 @@ func (m *Manager) AddStatic(cfg *clusterv3.Cluster) error {
 // Update adds or replaces a cluster that came by the API (CDS). changed is false if it is the same as before. The old one serves
 // until the new one is warm. A cluster of the bootstrap cannot be replaced.
 func (m *Manager) Update(cfg *clusterv3.Cluster, version string) (changed bool, err error) {
-	s := m.Slot(cfg.GetName())
+	s := m.slot(cfg.GetName())
 	if s.active != nil && !s.active.api {
 		return false, nil
 	}
@@ -128,17 +138,8 @@ func (m *Manager) Update(cfg *clusterv3.Cluster, version string) (changed bool, 
 
 // Remove takes a cluster of the API away and tells whether there was one. Streams to it go on.
 func (m *Manager) Remove(name string) bool {
-	s := m.index.find(name)
-	if s == nil {
-		p, ok := m.unbound[name]
-		if !ok {
-			return false
-		}
-		if s = p.Value(); s == nil || s.warming == nil {
-			return false
-		}
-	}
-	if s.active != nil && !s.active.api {
+	s := m.slot(name)
+	if s.last() == nil || !s.last().api {
 		return false
 	}
 	m.inc(stats.ClusterManagerClusterRemoved)
@@ -152,6 +153,7 @@ func (m *Manager) Remove(name string) bool {
 		m.unbind(s)
 	}
 	m.gauges()
+	m.checkWarm()
 	return true
 }
 

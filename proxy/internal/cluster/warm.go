@@ -16,7 +16,7 @@ func (m *Manager) begin(s *Slot, g *generation) {
 		return
 	}
 	s.warming = g
-	m.slots[s] = true
+	m.slots[s.name] = s
 	if s.active == nil && g.c.opts.NoWarm {
 		m.activate(s, g)
 	}
@@ -70,7 +70,7 @@ func (m *Manager) warmed(s *Slot, g *generation) {
 		return
 	}
 	s.warming = nil
-	delete(m.slots, s)
+	delete(m.slots, s.name)
 	if s.active != g {
 		m.activate(s, g)
 	}
@@ -112,7 +112,7 @@ func (m *Manager) retire(g *generation, next *Cluster) {
 	})
 	c.settings.Retire()
 	c.eachLocal(m.d, func(_ *event.Worker, l *local) { l.drainAll() })
-	c.scope(m.d).Release(stats.Cluster)
+	c.release(m.d)
 }
 
 // stopWarming gives up a generation that was not warm yet.
@@ -122,12 +122,12 @@ func (m *Manager) stopWarming(s *Slot) {
 		return
 	}
 	s.warming = nil
-	delete(m.slots, s)
+	delete(m.slots, s.name)
 	if s.active == g {
 		return // it serves without being warm (wait_for_warm_on_init: false)
 	}
 	g.c.source.stop()
-	g.c.scope(m.d).Release(stats.Cluster)
+	g.c.release(m.d)
 	if s.active == nil {
 		m.unbind(s)
 	}

@@ -49,7 +49,8 @@ type Extra struct {
 
 // Stats is what /clusters prints of a host. All workers count; everything is exact.
 type Stats struct {
-	CxActive      atomic.Int64
+	CxActive      atomic.Int32
+	RqPending     atomic.Int32
 	CxTotal       atomic.Uint64
 	CxConnectFail atomic.Uint64
 	RqActive      atomic.Int64

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// resourceGauges are the gauges of one breaker: is it open, and how much is left.
+var resourceGauges = [...]struct {
+	open [pool.NumPriorities]apistats.GaugeIndex
+	left apistats.GaugeIndex
+}{
+	{[...]apistats.GaugeIndex{stats.ClusterCircuitBreakersDefaultCxOpen, stats.ClusterCircuitBreakersHighCxOpen}, stats.RemainingRemainingCx},
+	{[...]apistats.GaugeIndex{stats.ClusterCircuitBreakersDefaultCxPoolOpen, stats.ClusterCircuitBreakersHighCxPoolOpen}, stats.RemainingRemainingCxPools},
+	{[...]apistats.GaugeIndex{stats.ClusterCircuitBreakersDefaultRqPendingOpen, stats.ClusterCircuitBreakersHighRqPendingOpen}, stats.RemainingRemainingPending},
+	{[...]apistats.GaugeIndex{stats.ClusterCircuitBreakersDefaultRqRetryOpen, stats.ClusterCircuitBreakersHighRqRetryOpen}, stats.RemainingRemainingRetries},
+	{[...]apistats.GaugeIndex{stats.ClusterCircuitBreakersDefaultRqOpen, stats.ClusterCircuitBreakersHighRqOpen}, stats.RemainingRemainingRq},
+}
+
+// UpdateGauges sets the gauges of all breakers to what is true now. Workers do not touch them: call it before stats are shown or
+// flushed. It costs little for clusters that were never used.
+func (m *Manager) UpdateGauges() {
+	m.each(func(g *generation) {
+		for p := range pool.NumPriorities {
+			if b := g.c.settings.Used(p); b != nil {
+				g.c.breakerGauges(m.d, p, b)
+			}
+		}
+	})
+}
+
+func (c *Cluster) breakerGauges(d *Deps, p pool.Priority, b *pool.Breakers) {
+	// In the order of resourceGauges.
+	count := [...]int64{b.Connections.Count(), b.Pools.Count(), b.Pending.Count(), b.Retries.Count(), b.Requests.Count()}
+	limit := [...]int64{b.Connections.Max(), b.Pools.Max(), b.Pending.Max(), b.Retries.Max(), b.Requests.Max()}
+	var left apistats.GroupBase
+	if b.Limits().TrackRemaining {
+		scope := c.breakerScope(d, p)
+		left = scope.Group(stats.ClusterRemaining)
+		scope.Release(stats.ClusterRemaining) // the hold that track took stays
+	}
+	for i := range resourceGauges {
+		g := &resourceGauges[i]
+		open := count[i] > 0 && count[i] >= limit[i]
+		if bit := uint8(1) << i; open != (b.Shown&bit != 0) {
+			b.Shown ^= bit
+			d.Store.SetGauge(c.settings.Stats.Gauge(g.open[p]), uint64(b.Shown&bit)>>i)
+		}
+		if left != (apistats.GroupBase{}) {
+			n := uint64(max(limit[i]-count[i], 0))
+			if limit[i] == pool.Unlimited && g.left == stats.RemainingRemainingCxPools {
+				n = 1<<64 - 1 // as Envoy prints it
+			}
+			d.Store.SetGauge(left.Gauge(g.left), n)
+		}
+	}
+}
+
+// track registers the remaining_* gauges where they are wanted, and makes the breakers that they show.
+func (c *Cluster) track(d *Deps) {
+	for p := range pool.NumPriorities {
+		if c.settings.Limits[p].TrackRemaining {
+			c.breakerScope(d, p).Group(stats.ClusterRemaining)
+			c.breakerGauges(d, p, c.settings.Breakers(p))
+		}
+	}
+}
+
+// release gives all stats of c up.
+func (c *Cluster) release(d *Deps) {
+	for p := range pool.NumPriorities {
+		if c.settings.Limits[p].TrackRemaining {
+			c.breakerScope(d, p).Release(stats.ClusterRemaining)
+		}
+	}
+	c.scope(d).Release(stats.Cluster)
+}
+
+func (c *Cluster) breakerScope(d *Deps, p pool.Priority) apistats.Scope {
+	return c.scope(d).Scope("circuit_breakers").Scope(p.String())
+}
