@@ -97,7 +97,7 @@ var fences = map[string][]string{
 	"github.com/cncf/xds/go":                    {"internal/xdstype", "proxy/internal", "extensions", "agent", "control"},
 	"github.com/envoyproxy/go-control-plane":    {"internal/xdstype", "proxy", "extensions", "agent", "control", "test"},
 	"github.com/envoyproxy/protoc-gen-validate": {"internal/xdstype"},
-	"github.com/fsnotify/fsnotify":              {"proxy/internal/config"},
+	"github.com/fsnotify/fsnotify":              {"proxy/internal/xds"},
 	"github.com/gaissmai/bart":                  {"proxy/internal/match", "proxy/internal/listener"},
 	"github.com/klauspost/compress":             {"proxy/internal/config", "extensions/compression"},
 	"github.com/spf13/cobra":                    {"cmd/dragoman"},
