@@ -147,6 +147,9 @@ func (p *Pool) Drain() {
 		c.drain("")
 		c = next
 	}
+	for p.first == nil && p.connecting.head != nil {
+		p.connecting.head.close("")
+	}
 }
 
 // checkEmpty tells the owner when nothing is left.
