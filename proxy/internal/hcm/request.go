@@ -329,6 +329,7 @@ func (s *Stream) lookup() {
 // checkRoute applies what must be known before filters run: upgrades that nobody allowed.
 func (s *Stream) checkRoute(head *http.HeaderMap) bool {
 	connect := head.Get(http.Method) == "CONNECT"
+	s.connect = connect
 	if !s.upgrade && !connect {
 		return true
 	}

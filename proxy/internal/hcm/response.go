@@ -39,7 +39,7 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	code := h.StatusCode()
 	s.inf.Code = code
 	s.inf.ResponseHeaders = h
-	upgraded := s.upgrade && (code == 101 || s.h.isH2 && code == 200)
+	upgraded := s.upgrade && (code == 101 || code == 200 && (s.h.isH2 || s.connect))
 	if upgraded {
 		h.RemoveSet(&respHopUpgrade)
 	} else {

@@ -50,6 +50,7 @@ type Stream struct {
 	sentHeaders  bool
 	isHead       bool
 	upgrade      bool
+	connect      bool
 	grpc         bool
 	internal     bool
 	closeAfter   bool
@@ -142,7 +143,7 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	s.inf.Conn = &h.c.Info
 	s.routed, s.decoding, s.requestDone, s.responseDone, s.sentHeaders = false, false, false, false, false
 	s.isHead, s.upgrade, s.grpc, s.internal, s.closeAfter, s.dead, s.filters = false, false, false, false, false, false, false
-	s.waiting100, s.localReply = false, false
+	s.waiting100, s.localReply, s.connect = false, false, false
 	s.random = 0
 	cfg := h.cfg
 	s.idleTimeout = int64(cfg.StreamIdleTimeout)
@@ -309,6 +310,7 @@ func (s *Stream) onConnectionEnd(reason http.ResetReason, cause *codec.Err) {
 		s.finish()
 		return
 	}
+	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset))
 	switch {
 	case cause != nil:
 		s.inf.Flags.Set(stream.DownstreamProtocolError)

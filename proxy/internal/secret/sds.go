@@ -20,6 +20,8 @@ type Manager struct {
 	// Source opens subscriptions; Scope is the root of stats ("sds.<name>.").
 	Source sub.Source
 	Scope  astats.Scope
+	// Wait, if set, makes whoever starts wait for one more secret; the result says that it has come, or will not for now.
+	Wait func() (came func())
 
 	static map[string]*tlsv3.Secret
 	subs   map[string]*sdsSub
@@ -43,6 +45,7 @@ type sdsSub struct {
 	current *tlsv3.Secret
 	changed []func()
 	handle  sub.Subscription
+	came    func()
 }
 
 // get returns a secret's holder, subscribing on first use.
@@ -63,7 +66,10 @@ func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (*sdsSub, error)
 	}
 	s := m.subs[key]
 	if s == nil {
-		s = &sdsSub{name: c.GetName()}
+		s = &sdsSub{name: c.GetName(), came: func() {}}
+		if m.Wait != nil {
+			s.came = m.Wait()
+		}
 		st := m.Scope.Scope("sds").Scope(c.GetName())
 		s.handle, err = m.Source.Subscribe(c.GetSdsConfig(), SecretType, []string{c.GetName()}, sub.Stats{
 			Attempt: st.Counter("update_attempt"), Success: st.Counter("update_success"), Failure: st.Counter("update_failure"),
@@ -130,8 +136,13 @@ func (s *sdsSub) OnUpdate(u *sub.Update) error {
 			f()
 		}
 	}
+	s.came()
 	return nil
 }
 
 // OnFailure leaves what is there.
-func (s *sdsSub) OnFailure(sub.Reason, error) {}
+func (s *sdsSub) OnFailure(reason sub.Reason, _ error) {
+	if reason != sub.ConnectionFailure {
+		s.came()
+	}
+}

@@ -33,7 +33,7 @@ func (s *Server) buildDynamic() {
 		d.notify = xds.NewNotify()
 		d.files.Watcher = d.notify
 	}
-	d.secrets = &secret.Manager{Source: d.files, Scope: s.store.Root()}
+	d.secrets = &secret.Manager{Source: d.files, Scope: s.store.Root(), Wait: s.wait}
 }
 
 // buildRDS makes the shared route subscriptions; it needs the clusters.
