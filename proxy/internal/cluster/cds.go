@@ -57,7 +57,9 @@ func (c *CDS) OnUpdate(u *sub.Update) error {
 	for _, n := range u.Removed {
 		c.remove(n)
 	}
-	c.done()
+	if c.OnDone != nil {
+		c.M.WhenWarm(c.done)
+	}
 	if len(bad) > 0 {
 		return fmt.Errorf("Error adding/updating cluster(s) %s", strings.Join(bad, ", ")) //nolint:staticcheck // Envoy's text
 	}

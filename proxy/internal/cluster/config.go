@@ -76,6 +76,9 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 			return nil, err
 		}
 	}
+	if c.settings.Transport == nil && c.settings.Protocol == pool.Auto {
+		return nil, rejected("typed_extension_protocol_options", "ALPN configured for cluster "+c.name+" which has a non-ALPN transport socket")
+	}
 	if c.source, err = newSource(c, cfg, d, a); err != nil {
 		return nil, err
 	}
@@ -164,10 +167,20 @@ var typeNames = map[string]Type{
 	"envoy.cluster.eds": EDS,
 }
 
+// knownTypes are the further ones that Envoy has.
+var knownTypes = map[string]bool{
+	"envoy.cluster.original_dst": true, "envoy.cluster.dns": true, "envoy.clusters.aggregate": true, "envoy.clusters.composite": true,
+	"envoy.clusters.dynamic_forward_proxy": true, "envoy.clusters.redis": true, "envoy.clusters.reverse_connection": true,
+	"envoy.clusters.dynamic_modules": true, "envoy.clusters.mcp_multicluster": true,
+}
+
 func buildType(cfg *clusterv3.Cluster) (Type, error) {
 	if ct := cfg.GetClusterType(); ct != nil {
 		t, ok := typeNames[ct.GetName()]
 		if !ok {
+			if !knownTypes[ct.GetName()] {
+				return 0, rejected("cluster_type", "Didn't find a registered cluster factory implementation for name: '"+ct.GetName()+"'")
+			}
 			return 0, notYet("cluster_type " + ct.GetName())
 		}
 		return t, nil

@@ -38,15 +38,15 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 	}
 	if t == LogicalDNS {
 		if len(a.localities) != 1 || len(a.localities[0].endpoints) != 1 {
-			return nil, rejected("load_assignment", logicalDNSShape(la))
+			return nil, rejected("load_assignment", logicalDNSShape(len(a.localities)))
 		}
 	}
 	return a, nil
 }
 
-func logicalDNSShape(la *endpointv3.ClusterLoadAssignment) string {
-	if len(la.GetEndpoints()) == 1 {
-		return "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint"
+func logicalDNSShape(localities int) string {
+	if localities == 0 {
+		return "LOGICAL_DNS clusters must have a single host"
 	}
 	return "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint"
 }

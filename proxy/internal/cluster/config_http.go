@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
@@ -88,7 +90,11 @@ func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
 		}
 	}
 	for name := range cfg.GetTypedExtensionProtocolOptions() {
-		return nil, notYet("typed_extension_protocol_options." + name)
+		if strings.HasPrefix(name, "envoy.") {
+			return nil, notYet("typed_extension_protocol_options." + name)
+		}
+		return nil, rejected("typed_extension_protocol_options",
+			"Didn't find a registered network or http filter or protocol options implementation for name: '"+name+"'")
 	}
 	c := &httpConfig{common: cfg.GetCommonHttpProtocolOptions(), //nolint:staticcheck // deprecated, still read by Envoy
 		h1: cfg.GetHttpProtocolOptions(), h2: cfg.GetHttp2ProtocolOptions()} //nolint:staticcheck // deprecated, still read by Envoy

@@ -66,6 +66,8 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 			return rejected("maglev_lb_config.table_size", "The table size of maglev must be prime number")
 		}
 		return notYet("lb_policy MAGLEV")
+	case clusterv3.Cluster_LOAD_BALANCING_POLICY_CONFIG:
+		return rejected("lb_policy", "cluster: field load_balancing_policy need to be set")
 	default:
 		return notYet("lb_policy " + p.String())
 	}
