@@ -56,7 +56,7 @@ var (
 	ErrUnderscore = &codec.Err{Text: "http/1.1 protocol error: header name contains underscores",
 		Details: "http1.unexpected_underscore", Status: 400, Body: "Bad Request", Reason: http.ResetProtocolError,
 		Stat: "requests_rejected_with_underscores_in_headers"}
-	ErrFlood = &codec.Err{Text: "too many responses queued", Reason: http.ResetLocal, Stat: "response_flood", Flood: true}
+	ErrFlood = &codec.Err{Text: "too many responses queued", Details: "codec_error:Too_many_responses_queued.", Reason: http.ResetLocal, Stat: "response_flood", Flood: true}
 	// ErrExtraneous: an upstream sends bytes that belong to no request of ours.
 	ErrExtraneous = &codec.Err{Text: "http/1.1 protocol error: extraneous data after response complete",
 		Reason: http.ResetProtocolError}
