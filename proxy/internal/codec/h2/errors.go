@@ -9,20 +9,16 @@ import (
 
 // The error codes of RFC 9113, section 7.
 const (
-	codeNo                 = 0x0
-	codeProtocol           = 0x1
-	codeInternal           = 0x2
-	codeFlowControl        = 0x3
-	codeSettingsTimeout    = 0x4
-	codeStreamClosed       = 0x5
-	codeFrameSize          = 0x6
-	codeRefused            = 0x7
-	codeCancel             = 0x8
-	codeCompression        = 0x9
-	codeConnect            = 0xa
-	codeEnhanceYourCalm    = 0xb
-	codeInadequateSecurity = 0xc
-	codeHTTP11Required     = 0xd
+	codeNo              = 0x0
+	codeProtocol        = 0x1
+	codeInternal        = 0x2
+	codeFlowControl     = 0x3
+	codeStreamClosed    = 0x5
+	codeFrameSize       = 0x6
+	codeRefused         = 0x7
+	codeCompression     = 0x9
+	codeConnect         = 0xa
+	codeEnhanceYourCalm = 0xb
 )
 
 // Envoy's response code details. Those of errors that its library finds by itself are not told apart.

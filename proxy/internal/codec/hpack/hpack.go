@@ -17,7 +17,7 @@ type Field struct {
 	Name  string
 	Value string
 	ID    http.ID
-	// Bad has BadName, BadValue or UpperName set if the name or value has characters that are not allowed.
+	// Bad has BadName or BadValue set if the name or value has characters that are not allowed.
 	Bad Bad
 }
 
