@@ -60,7 +60,8 @@ func refuse(f *flags, err error) int {
 func setProcess(workers int) {
 	runtime.GOMAXPROCS(workers + 1)
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(gcPercent(0))
+		go keepMemory()
 	}
 	var lim syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
