@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"io"
 	"weak"
 
 	"github.com/cespare/xxhash/v2"
@@ -167,4 +168,20 @@ func (m *Manager) prepare(cfg *clusterv3.Cluster, version string, api bool) (*ge
 		g.raw = raw
 	}
 	return g, nil
+}
+
+// Close ends the search for hosts of all clusters, and the resolver. Clusters stay as they are: their connections end with the
+// workers.
+func (m *Manager) Close() {
+	m.each(func(g *generation) {
+		if g.c.source != nil {
+			g.c.source.stop()
+		}
+	})
+	for _, s := range m.slots {
+		s.warming.c.source.stop()
+	}
+	if c, ok := m.d.Resolver.(io.Closer); ok {
+		_ = c.Close()
+	}
 }

@@ -72,36 +72,50 @@ func (c *Cluster) Hosts() []*host.Host {
 
 // AppendText appends what /clusters prints of the cluster as text.
 func (s *Status) AppendText(dst []byte) []byte {
-	c := s.Cluster
-	line := func(parts ...string) {
-		dst = append(dst, c.name...)
-		for _, p := range parts {
-			dst = append(dst, "::"...)
-			dst = append(dst, p...)
-		}
-		dst = append(dst, '\n')
+	dst = s.AppendHead(dst)
+	for _, h := range s.Cluster.Hosts() {
+		dst = s.AppendHost(dst, h)
 	}
+	return dst
+}
+
+func (s *Status) line(dst []byte, parts ...string) []byte {
+	dst = append(dst, s.Cluster.name...)
+	for _, p := range parts {
+		dst = append(dst, "::"...)
+		dst = append(dst, p...)
+	}
+	return append(dst, '\n')
+}
+
+// AppendHost appends the lines of one host.
+func (s *Status) AppendHost(dst []byte, h *host.Host) []byte {
+	a := h.Current().String()
+	appendHost(h, func(name, value string) { dst = s.line(dst, a, name, value) })
+	return dst
+}
+
+// AppendHead appends the lines of the cluster itself, which come before those of its hosts.
+func (s *Status) AppendHead(dst []byte) []byte {
+	c := s.Cluster
+	line := func(parts ...string) { dst = s.line(dst, parts...) }
 	line("observability_name", c.ObservabilityName())
 	for p := range pool.NumPriorities {
 		l, name := &c.settings.Limits[p], p.String()+"_priority"
 		line(name, "max_connections", decimal(uint64(l.MaxConnections)))
 		line(name, "max_pending_requests", decimal(uint64(l.MaxPending)))
 		line(name, "max_requests", decimal(uint64(l.MaxRequests)))
-		line(name, "max_retries", decimal(uint64(s.maxRetries(p))))
+		line(name, "max_retries", decimal(uint64(s.MaxRetries(p))))
 	}
 	line("added_via_api", boolean(s.AddedViaAPI))
 	if s.EDSServiceName != "" {
 		line("eds_service_name", s.EDSServiceName)
 	}
-	for _, h := range c.Hosts() {
-		a := h.Current().String()
-		appendHost(h, func(name, value string) { line(a, name, value) })
-	}
 	return dst
 }
 
-// maxRetries is the limit of retries as it is now: with a budget it moves with the requests.
-func (s *Status) maxRetries(p pool.Priority) int64 {
+// MaxRetries is the limit of retries as it is now: with a budget it moves with the requests.
+func (s *Status) MaxRetries(p pool.Priority) int64 {
 	if b := s.Cluster.settings.Used(p); b != nil {
 		return b.Retries.Max()
 	}

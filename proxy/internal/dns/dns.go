@@ -5,13 +5,9 @@
 package dns
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/netip"
 	"time"
-
-	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 )
 
 // Family says which addresses are wanted, in Envoy's words.
@@ -54,96 +50,6 @@ type Query interface {
 type Resolver interface {
 	// Resolve calls done once, on the main loop, never inline.
 	Resolve(name string, family Family, done func(Result)) Query
-}
-
-// MaxQueries is how many questions the system's resolver asks at a time; further ones wait.
-const MaxQueries = 64
-
-// Timeout is how long it waits for an answer.
-const Timeout = 5 * time.Second
-
-// System returns a resolver that asks the servers of /etc/resolv.conf, without cgo. Answers have no TTL.
-func System(main *event.Worker) Resolver {
-	return &system{main: main, r: &net.Resolver{PreferGo: true}}
-}
-
-type system struct {
-	main    *event.Worker
-	r       *net.Resolver
-	running int
-	queue   []*question
-}
-
-type question struct {
-	name   string
-	family Family
-	done   func(Result)
-	cancel context.CancelFunc
-	over   bool
-}
-
-// Cancel implements Query.
-func (q *question) Cancel() {
-	q.over = true
-	if q.cancel != nil {
-		q.cancel()
-	}
-}
-
-func (s *system) Resolve(name string, family Family, done func(Result)) Query {
-	q := &question{name: name, family: family, done: done}
-	s.queue = append(s.queue, q)
-	s.next()
-	return q
-}
-
-func (s *system) next() {
-	for s.running < MaxQueries && len(s.queue) > 0 {
-		q := s.queue[0]
-		s.queue[0] = nil
-		s.queue = s.queue[1:]
-		if q.over {
-			continue
-		}
-		s.running++
-		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
-		q.cancel = cancel
-		go func() {
-			res := s.ask(ctx, q.name, q.family)
-			cancel()
-			s.main.Post(func() {
-				s.running--
-				if !q.over {
-					q.over = true
-					q.done(res)
-				}
-				s.next()
-			})
-		}()
-	}
-}
-
-func (s *system) ask(ctx context.Context, name string, family Family) Result {
-	network := "ip"
-	switch family {
-	case V4Only:
-		network = "ip4"
-	case V6Only:
-		network = "ip6"
-	}
-	ips, err := s.r.LookupNetIP(ctx, network, name)
-	var de *net.DNSError
-	switch {
-	case errors.As(err, &de) && de.IsNotFound:
-		return Result{Err: ErrNotFound}
-	case err != nil:
-		return Result{Err: err}
-	}
-	out := make([]Address, len(ips))
-	for i, ip := range ips {
-		out[i].IP = ip.Unmap()
-	}
-	return Result{Addresses: Select(out, family)}
 }
 
 // Select returns the addresses that a family asks for, in order.

@@ -5,13 +5,14 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
 	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport,
-		Source: s.dynamic.files}
+		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main), BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	s.clusters = cluster.NewManager(deps)
 	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if err := s.clusters.AddStatic(it.Message); err != nil {
