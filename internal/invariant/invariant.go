@@ -9,12 +9,12 @@
 package invariant
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 )
 
 // Report is one bug that was met.
@@ -82,14 +82,17 @@ type monitor struct {
 	mu        sync.Mutex
 	watchers  atomic.Pointer[[]*watcher] // replaced as a whole, under mu
 	recording atomic.Int32
-	// fatal is whether a bug panics while nobody records.
-	fatal bool
+	// fatal says whether a bug panics while nobody records.
+	fatal func() bool
 }
 
 // watcher is held by pointer, so that each registration has an identity: functions cannot be compared.
 type watcher struct{ f func(Report) }
 
-var state = &monitor{fatal: testing.Testing()}
+var state = &monitor{fatal: inTest}
+
+// inTest is testing.Testing without linking package testing into the product: a test binary has its flags.
+func inTest() bool { return flag.Lookup("test.v") != nil }
 
 func (m *monitor) bug(what string, kv []any, skip int) {
 	m.count.Add(1)
@@ -106,7 +109,7 @@ func (m *monitor) bug(what string, kv []any, skip int) {
 			w.f(r)
 		}
 	}
-	if m.fatal && m.recording.Load() == 0 {
+	if m.recording.Load() == 0 && m.fatal() {
 		panic("bug: " + r.String())
 	}
 }

@@ -64,7 +64,7 @@ func TestRecordEnds(t *testing.T) {
 }
 
 func TestBugGoesOnInProduction(t *testing.T) {
-	m := &monitor{}
+	m := &monitor{fatal: func() bool { return false }}
 	var heard []Report
 	stop := m.watch(func(r Report) { heard = append(heard, r) })
 	for range 5 {
@@ -88,7 +88,7 @@ func TestBugGoesOnInProduction(t *testing.T) {
 }
 
 func TestWatchersAreIndependent(t *testing.T) {
-	m := &monitor{}
+	m := &monitor{fatal: func() bool { return false }}
 	var a, b int
 	stopA := m.watch(func(Report) { a++ })
 	stopB := m.watch(func(Report) { b++ })
@@ -103,7 +103,7 @@ func TestWatchersAreIndependent(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	m := &monitor{}
+	m := &monitor{fatal: func() bool { return false }}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

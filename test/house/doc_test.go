@@ -148,17 +148,25 @@ func extensionDirs(t *testing.T) []string {
 	return dirs
 }
 
-// TestExtensionFolders asks each extension for the files of its kind, so that a reader who has seen one knows all.
+// TestExtensionFolders asks each extension for its page and its tests, and keeps its proto at the edge: one with a few
+// fields reads them in extension.go, one with many in config.go, and the hot path sees plain structs only.
 func TestExtensionFolders(t *testing.T) {
 	all := files(t, func(rel string) bool { return strings.HasPrefix(rel, "extensions/") || rel == "go.mod" })
 	for _, dir := range extensionDirs(t) {
-		for _, name := range []string{"README.md", "config.go"} {
-			if !slices.Contains(all, dir+"/"+name) {
-				t.Errorf("%s has no %s", dir, name)
-			}
+		if !slices.Contains(all, dir+"/README.md") {
+			t.Errorf("%s has no README.md", dir)
 		}
 		if !slices.ContainsFunc(all, func(f string) bool { return path.Dir(f) == dir && isTest(f) }) {
 			t.Errorf("%s has no test", dir)
+		}
+		for _, f := range all {
+			name := path.Base(f)
+			if path.Dir(f) != dir || !isGo(f) || isTest(f) || name == "config.go" || name == "extension.go" {
+				continue
+			}
+			if strings.Contains(read(t, f), "\"github.com/envoyproxy/go-control-plane/") {
+				t.Errorf("%s imports the proto: only config.go and extension.go do, and give plain structs to the rest", f)
+			}
 		}
 	}
 }
