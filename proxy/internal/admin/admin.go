@@ -59,15 +59,20 @@ type Handler struct {
 	Serve  func(r *Request, done func(*Response))
 }
 
-// Param is a query parameter of a handler, for the help page.
-type Param struct{ Name, Help string }
+// Param is a query parameter of a handler, for the help and home pages.
+type Param struct {
+	Name, Help string
+	// Choices are the possible values; nil: any text. Switch: it is there or not.
+	Choices []string
+	Switch  bool
+}
 
 // Admin is the set of handlers. owner: main loop.
 type Admin struct {
 	handlers map[string]*Handler
 	order    []*Handler
-	// OnPost is called for GETs of mutating paths, to log them.
-	OnGet func(path string)
+	// OnRefused is called for requests of mutating paths that are no POST, to log them.
+	OnRefused func(path, method string)
 	// Allow, if set, tells which paths may be used (allow_paths).
 	Allow func(path string) bool
 }
@@ -104,14 +109,18 @@ func Fail(code int, text string) *Response {
 
 // Serve answers r. done is called once, on the main loop, at once or later.
 func (a *Admin) Serve(r *Request, done func(*Response)) {
+	if a.Allow != nil && !a.Allow(r.Path) {
+		done(Fail(403, "request to path "+r.Path+" not allowed"))
+		return
+	}
 	h := a.handlers[r.Path]
-	if h == nil || a.Allow != nil && !a.Allow(r.Path) {
+	if h == nil {
 		done(Fail(404, "invalid path. "+a.help()))
 		return
 	}
 	if h.Mutates && r.Method != "POST" {
-		if a.OnGet != nil {
-			a.OnGet(r.Path)
+		if a.OnRefused != nil {
+			a.OnRefused(r.Path, r.Method)
 		}
 		done(Fail(405, "Method "+r.Method+" not allowed, POST required."))
 		return
@@ -133,35 +142,41 @@ func (a *Admin) help() string {
 		}
 		b.WriteString(": " + h.Help + "\n")
 		for _, p := range h.Params {
-			b.WriteString("      " + p.Name + ": " + p.Help + "\n")
+			b.WriteString("      " + p.Name + ": " + p.Help)
+			if len(p.Choices) > 0 {
+				b.WriteString("; One of (" + strings.Join(p.Choices, ", ") + ")")
+			}
+			b.WriteString("\n")
 		}
 	}
 	return b.String()
 }
 
-func (a *Admin) home() string {
-	var b strings.Builder
-	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><head><title>Dragoman Admin</title><style>body{font-family:sans-serif;margin:2em}" +
-		"td{padding:.25em 1em;border-bottom:1px solid #ddd}</style></head>\n<body><h1>Admin</h1><table>\n")
-	for _, h := range a.order {
-		if h.Hidden || h.Path == "/" {
+// Parse splits a request target into a path and its query. The parameters of a POST may come as a form.
+func Parse(method, target, contentType string, body []byte) *Request {
+	path, query, _ := strings.Cut(target, "?")
+	if method == "POST" && strings.HasPrefix(contentType, "application/x-www-form-urlencoded") && len(body) > 0 {
+		query = string(body)
+	}
+	return &Request{Method: method, Path: path, Query: parseQuery(query), Body: body}
+}
+
+// parseQuery reads parameters as Envoy does: a plus sign is one, which regular expressions need.
+func parseQuery(s string) url.Values {
+	out := url.Values{}
+	for _, kv := range strings.Split(s, "&") {
+		if kv == "" {
 			continue
 		}
-		name := strings.TrimPrefix(h.Path, "/")
-		if h.Mutates {
-			b.WriteString("<tr><td><form action=\"" + name + "\" method=\"post\"><button>" + name + "</button></form></td>")
-		} else {
-			b.WriteString("<tr><td><a href=\"" + name + "\">" + name + "</a></td>")
-		}
-		b.WriteString("<td>" + h.Help + "</td></tr>\n")
+		k, v, _ := strings.Cut(kv, "=")
+		out.Add(unescape(k), unescape(v))
 	}
-	b.WriteString("</table></body></html>\n")
-	return b.String()
+	return out
 }
 
-// Parse splits a request target into a path and its query.
-func Parse(method, target string, body []byte) *Request {
-	path, query, _ := strings.Cut(target, "?")
-	q, _ := url.ParseQuery(query)
-	return &Request{Method: method, Path: path, Query: q, Body: body}
+func unescape(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		return u
+	}
+	return s
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 )
 
@@ -31,10 +30,11 @@ type adminFilter struct {
 	head  *http.HeaderMap
 	body  []byte
 	page  Body
-	timer event.Timer
 	resp  http.HeaderMap
 	gone  bool
 	above bool
+	// queued: more will run in a later pass. tooLarge: the request's body is longer than maxBody.
+	queued, tooLarge bool
 }
 
 func (f *adminFilter) DecodeHeaders(h *http.HeaderMap, end bool) filter.HeadersStatus {
@@ -49,6 +49,8 @@ func (f *adminFilter) DecodeHeaders(h *http.HeaderMap, end bool) filter.HeadersS
 func (f *adminFilter) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 	if len(f.body)+data.Len() <= maxBody {
 		f.body = data.AppendTo(f.body)
+	} else {
+		f.tooLarge = true
 	}
 	data.Reset()
 	if end {
@@ -69,13 +71,16 @@ func (f *adminFilter) serve() {
 			f.later()
 		}
 	})
-	f.timer.Fn = f.more
-	r := Parse(f.head.Get(http.Method), f.head.Get(http.Path), f.body)
-	f.a.Serve(r, f.answer)
+	if f.tooLarge {
+		f.answer(Fail(413, "Payload Too Large"))
+		return
+	}
+	f.a.Serve(Parse(f.head.Get(http.Method), f.head.Get(http.Path), f.head.Get(http.ContentType), f.body), f.answer)
 }
 
 func (f *adminFilter) answer(r *Response) {
 	if f.gone {
+		Drop(r.Body)
 		return
 	}
 	f.cb.Info().Details = "admin_filter_response"
@@ -101,12 +106,17 @@ func (f *adminFilter) answer(r *Response) {
 
 // more writes the next piece, and asks for another pass if there is more.
 func (f *adminFilter) more() {
+	f.queued = false
 	if f.gone || f.page == nil || f.above {
 		return
 	}
 	out, more := f.page.Next(nil, piece)
 	if !more {
 		f.page = nil
+	}
+	if more && len(out) == 0 {
+		f.later()
+		return
 	}
 	var b buffer.Buffer
 	b.Init(&f.cb.Worker().Bufs)
@@ -118,12 +128,20 @@ func (f *adminFilter) more() {
 	}
 }
 
-func (f *adminFilter) later() { f.cb.Worker().Post(f.more) }
+func (f *adminFilter) later() {
+	if !f.queued {
+		f.queued = true
+		f.cb.Worker().Post(f.more)
+	}
+}
 
 // OnDestroy ends the page.
 func (f *adminFilter) OnDestroy() {
 	f.gone = true
-	f.page = nil
+	if f.page != nil {
+		Drop(f.page)
+		f.page = nil
+	}
 }
 
 func statusOf(code int) string {

@@ -8,18 +8,19 @@ import (
 // Handler returns the interface as a net/http handler. post runs a function on the main loop.
 func (a *Admin) Handler(post func(f func())) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(req.Body, maxBody))
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 		if err != nil {
+			http.Error(w, "Payload Too Large", http.StatusRequestEntityTooLarge)
 			return
 		}
-		r := &Request{Method: req.Method, Path: req.URL.Path, Query: req.URL.Query(), Body: body}
+		r := Parse(req.Method, req.URL.RequestURI(), req.Header.Get("Content-Type"), body)
 		got := make(chan *Response, 1)
 		post(func() { a.Serve(r, func(x *Response) { got <- x }) })
 		var x *Response
 		select {
 		case x = <-got:
 		case <-req.Context().Done():
-			return
+			return // the answer, if it still comes, is dropped with the channel
 		}
 		w.Header().Set("Content-Type", x.ContentType)
 		w.Header().Set("Cache-Control", "no-cache, max-age=0")
@@ -28,6 +29,9 @@ func (a *Admin) Handler(post func(f func())) http.Handler {
 			w.Header().Set(h[0], h[1])
 		}
 		w.WriteHeader(x.Code)
+		if x.Body != nil {
+			defer post(func() { Drop(x.Body) })
+		}
 		for x.Body != nil {
 			type part struct {
 				b    []byte

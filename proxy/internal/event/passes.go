@@ -10,6 +10,9 @@ import (
 type PassTimes struct {
 	Buckets [24]uint64
 	Longest int64 // ns
+	// Slow counts the passes that took at least so many nanoseconds as Limits says (the watchdog's miss and mega miss); 0: none.
+	Limits [2]int64
+	Slow   [2]uint64
 }
 
 func (p *PassTimes) record(ns int64) {
@@ -17,6 +20,17 @@ func (p *PassTimes) record(ns int64) {
 	p.Buckets[min(i, len(p.Buckets)-1)]++
 	if ns > p.Longest {
 		p.Longest = ns
+	}
+	if ns >= p.Limits[0] {
+		p.slow(ns)
+	}
+}
+
+func (p *PassTimes) slow(ns int64) {
+	for k, limit := range p.Limits {
+		if limit > 0 && ns >= limit {
+			p.Slow[k]++
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ type Worker struct {
 	ReadBuffer []byte
 	// Locals holds worker-local state of other packages by slot, see NewLocal.
 	Locals []any
-	// PassLimit, if set, is told of passes that took longer than it allows (watchdog); Passes is the distribution of all.
+	// Passes tells how long passes took.
 	Passes PassTimes
 
 	clk     clock.Clock

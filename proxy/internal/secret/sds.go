@@ -3,6 +3,8 @@ package secret
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -20,6 +22,8 @@ type Manager struct {
 	// Source opens subscriptions; Scope is the root of stats ("sds.<name>.").
 	Source sub.Source
 	Scope  astats.Scope
+	// Wall gives the time of changes, in ns since 1970; nil: they have none.
+	Wall func() int64
 	// Wait, if set, makes whoever starts wait for one more secret; the result says that it has come, or will not for now.
 	Wait func() (came func())
 
@@ -41,6 +45,9 @@ func (m *Manager) AddStatic(s *tlsv3.Secret) error {
 
 // sdsSub is a subscription to one secret.
 type sdsSub struct {
+	m       *Manager
+	version string
+	updated int64
 	name    string
 	current *tlsv3.Secret
 	changed []func()
@@ -66,7 +73,7 @@ func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (*sdsSub, error)
 	}
 	s := m.subs[key]
 	if s == nil {
-		s = &sdsSub{name: c.GetName(), came: func() {}}
+		s = &sdsSub{m: m, name: c.GetName(), came: func() {}}
 		if m.Wait != nil {
 			s.came = m.Wait()
 		}
@@ -86,6 +93,23 @@ func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (*sdsSub, error)
 	}
 	s.changed = append(s.changed, changed)
 	return s, nil
+}
+
+// Dynamic is the state of a subscribed secret; Secret is nil while it has not come.
+type Dynamic struct {
+	Name, Version string
+	Updated       int64
+	Secret        *tlsv3.Secret
+}
+
+// Dynamic returns all subscribed secrets, sorted by name. They must not be changed.
+func (m *Manager) Dynamic() []Dynamic {
+	var out []Dynamic
+	for _, s := range m.subs {
+		out = append(out, Dynamic{Name: s.name, Version: s.version, Updated: s.updated, Secret: s.current})
+	}
+	slices.SortFunc(out, func(a, b Dynamic) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 func keyOf(name string, from *corev3.ConfigSource) (string, error) {
@@ -131,7 +155,10 @@ func (s *sdsSub) OnUpdate(u *sub.Update) error {
 				return err
 			}
 		}
-		s.current = x
+		s.current, s.version = x, u.Version
+		if s.m.Wall != nil {
+			s.updated = s.m.Wall()
+		}
 		for _, f := range s.changed {
 			f()
 		}

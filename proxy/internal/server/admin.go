@@ -2,9 +2,11 @@ package server
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
@@ -20,6 +22,12 @@ import (
 // buildAdmin makes the handlers, and the listener if the bootstrap has one.
 func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 	s.admin = admin.New(s.adminHandlers()...)
+	s.admin.OnRefused = func(path, method string) {
+		s.logger("admin").Error("admin path \"" + path + "\" mutates state, method=" + method + " rather than POST")
+	}
+	if err := s.allowPaths(p.GetAllowPaths()); err != nil {
+		return s.located("admin.allow_paths", err)
+	}
 	if p.GetAddress() == nil {
 		return nil
 	}
@@ -44,7 +52,7 @@ func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 	}
 	l := &listener.Listener{Name: "admin", Address: addr, Spec: event.ListenSpec{Address: addr}, Stats: scope.Group(stats.Listener)}
 	scope.Scope("main_thread").Group(stats.ListenerWorker)
-	l.SetChains(listener.NewChains([]*listener.Chain{{Terminal: hcmTerminal{cfg}}}, nil))
+	l.SetChains(listener.OneChain(&listener.Chain{Terminal: hcmTerminal{cfg}}))
 	s.adminListener = &activeListener{name: "admin", l: l}
 	return nil
 }
@@ -60,96 +68,35 @@ func (s *Server) openAdmin() error {
 	}
 	s.adminListener.accs = []*listener.Acceptor{acc}
 	s.adminListener.bound = acc.LocalAddress()
+	if err := s.writeAdminAddress(s.adminListener.bound.String()); err != nil {
+		return err
+	}
+	s.logger("main").Info("Starting admin HTTP server at " + s.adminListener.bound.String())
+	s.logger("admin").Info("admin address: " + s.adminListener.bound.String())
 	return acc.Start()
 }
 
-func (s *Server) adminHandlers() []*admin.Handler {
-	return []*admin.Handler{
-		{Path: "/ready", Help: "print server state, return 200 if LIVE, otherwise return 503", Serve: s.serveReady},
-		{Path: "/stats", Help: "print server stats", Serve: s.serveStats},
-		{Path: "/stats/prometheus", Help: "print server stats in prometheus format", Serve: s.servePrometheus},
-		{Path: "/quitquitquit", Help: "exit the server", Mutates: true, Serve: func(_ *admin.Request, done func(*admin.Response)) {
-			done(admin.OK("OK\n"))
-			s.main.Post(s.Quit)
-		}},
-		{Path: "/healthcheck/fail", Help: "cause the server to fail health checks", Mutates: true, Serve: func(_ *admin.Request, done func(*admin.Response)) {
-			s.failed.Store(true)
-			done(admin.OK("OK\n"))
-		}},
-		{Path: "/healthcheck/ok", Help: "cause the server to pass health checks", Mutates: true, Serve: func(_ *admin.Request, done func(*admin.Response)) {
-			s.failed.Store(false)
-			done(admin.OK("OK\n"))
-		}},
+// writeAdminAddress writes --admin-address-path.
+func (s *Server) writeAdminAddress(address string) error {
+	path := s.cfg.Options.CommandLine.AdminAddressPath
+	if path == "" {
+		return nil
 	}
+	if err := os.WriteFile(path, []byte(address), 0o644); err != nil { //nolint:gosec // others are to read it
+		s.logger("admin").Error("cannot open admin address output file " + path + " for writing.")
+	}
+	return nil
 }
 
-func (s *Server) serveReady(_ *admin.Request, done func(*admin.Response)) {
-	st := s.State()
-	code := 200
-	if st != Live {
-		code = 503
+// allowPaths restricts the interface to some paths; none: all of them.
+func (s *Server) allowPaths(list []*matcherv3.StringMatcher) error {
+	if len(list) == 0 {
+		return nil
 	}
-	done(admin.Fail(code, st.String()+"\n"))
-}
-
-// statsQuery reads the parameters that all forms of /stats share.
-func statsQuery(r *admin.Request) (q stats.Query, bad *admin.Response) {
-	q.UsedOnly = r.Query.Has("usedonly")
-	q.Texts = r.Query.Has("text_readouts")
-	if f := r.Query.Get("filter"); f != "" {
-		re, err := route.CompileRegex(f, false)
-		if err != nil {
-			return q, admin.Fail(400, "Invalid re2 regex: "+err.Error())
-		}
-		q.Filter = re
+	match, err := anyOf(&matcherv3.ListStringMatcher{Patterns: list})
+	if err != nil {
+		return err
 	}
-	var ok bool
-	if q.Types, ok = stats.ParseTypes(r.Query.Get("type")); !ok {
-		return q, admin.Fail(400, "usage: /stats?type=(All|Counters|Gauges|Histograms|TextReadouts)\n\n")
-	}
-	if q.Buckets, ok = stats.ParseBuckets(r.Query.Get("histogram_buckets")); !ok {
-		return q, admin.Fail(400, stats.BucketsUsage)
-	}
-	return q, nil
-}
-
-func (s *Server) serveStats(r *admin.Request, done func(*admin.Response)) {
-	q, bad := statsQuery(r)
-	if bad != nil {
-		done(bad)
-		return
-	}
-	form := r.Query.Get("format")
-	switch form {
-	case "prometheus":
-		s.servePrometheus(r, done)
-		return
-	case "", "text", "json":
-	default:
-		done(admin.Fail(400, "usage: /stats?format=(html|active-html|json|prometheus|text)\n\n"))
-		return
-	}
-	s.collect.collect(func() {
-		if form == "json" {
-			done(&admin.Response{Code: 200, ContentType: admin.JSON, Body: s.store.JSON(q)})
-			return
-		}
-		done(&admin.Response{Code: 200, ContentType: admin.PlainText, Body: s.store.Text(q)})
-	})
-}
-
-func (s *Server) servePrometheus(r *admin.Request, done func(*admin.Response)) {
-	q, bad := statsQuery(r)
-	if bad != nil {
-		done(bad)
-		return
-	}
-	s.collect.collect(func() {
-		page, err := s.store.Prometheus(q, s.tagger)
-		if err != nil {
-			done(admin.Fail(400, err.Error()+"\n"))
-			return
-		}
-		done(&admin.Response{Code: 200, ContentType: admin.PlainText, Body: page})
-	})
+	s.admin.Allow = func(path string) bool { return match([]byte(path)) }
+	return nil
 }

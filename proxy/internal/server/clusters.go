@@ -18,6 +18,7 @@ func (s *Server) buildClusters() error {
 		if err := s.clusters.AddStatic(it.Message); err != nil {
 			return s.located(it.Path, err)
 		}
+		s.keepCluster(it.Message, it.Raw)
 		return nil
 	})
 }

@@ -33,6 +33,7 @@ func (c *collector) collect(done func()) {
 	s := c.s
 	c.round++
 	round := c.round
+	s.process.watch.look(s.main)
 	s.store.Collect()
 	for _, w := range s.workers {
 		snap := s.store.Begin(w.Stats)
@@ -41,6 +42,7 @@ func (c *collector) collect(done func()) {
 		}
 		c.pending++
 		w.Post(func() {
+			s.process.watch.look(w)
 			w.Stats.Snapshot(snap)
 			s.main.Post(func() {
 				s.store.Collect(snap)
@@ -62,6 +64,8 @@ func (c *collector) collect(done func()) {
 
 func (c *collector) finish() {
 	c.s.main.Disarm(&c.timer)
+	c.s.process.watch.answered(c.s, c.s.store.Silent())
+	c.s.clusters.UpdateGauges()
 	c.round++
 	c.pending = 0
 	list := c.waiting

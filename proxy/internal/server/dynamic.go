@@ -6,7 +6,6 @@ import (
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
@@ -28,17 +27,17 @@ type dynamic struct {
 // buildDynamic makes the sources. It comes before everything that subscribes.
 func (s *Server) buildDynamic() {
 	d := &s.dynamic
-	d.files = &xds.Files{Main: s.main, Store: s.store, Options: config.Options{}, Read: s.cfg.ReadFile, Inline: s.cfg.Inline, Watcher: s.cfg.Watcher}
+	d.files = &xds.Files{Main: s.main, Store: s.store, Options: s.dynamicOptions(), Read: s.cfg.ReadFile, Inline: s.cfg.Inline, Watcher: s.cfg.Watcher}
 	if d.files.Watcher == nil {
 		d.notify = xds.NewNotify()
 		d.files.Watcher = d.notify
 	}
-	d.secrets = &secret.Manager{Source: d.files, Scope: s.store.Root(), Wait: s.wait}
+	d.secrets = &secret.Manager{Source: d.files, Scope: s.store.Root(), Wait: s.wait, Wall: s.main.Wall}
 }
 
 // buildRDS makes the shared route subscriptions; it needs the clusters.
 func (s *Server) buildRDS() {
-	s.dynamic.rds = &route.RDS{Source: s.dynamic.files, Deps: s.routeDeps(false)}
+	s.dynamic.rds = &route.RDS{Source: s.dynamic.files, Deps: s.routeDeps(false), Changed: s.routesChanged}
 }
 
 func (s *Server) routeDeps(static bool) route.Deps {

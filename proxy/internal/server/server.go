@@ -17,8 +17,10 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/clock"
 	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/api/log"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/rand"
+	"github.com/dragoman-proxy/dragoman/internal/guard"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/accesslog"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
@@ -27,6 +29,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/socket"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/xds"
@@ -44,7 +47,11 @@ type Config struct {
 	Sockets socket.Source
 	// Extensions are what configurations may use beside the engine's own.
 	Extensions ext.Set
-	Options    Options
+	// Log is the application log; nil: none.
+	Log *log.Set
+	// UnknownFields tells how many unknown fields the bootstrap had; nil: none.
+	UnknownFields func() int
+	Options       Options
 	// ReadFile, Watcher and Inline are how resource files are read: for the simulation. Zero values are the system's.
 	ReadFile func(path string) ([]byte, error)
 	Watcher  xds.Watcher
@@ -64,8 +71,10 @@ type Options struct {
 	Hostname          string
 	Env               func(string) (string, bool)
 	RestartEpoch      int
-	CommandLine       map[string]any
-	Version           string
+	// StatsTags are further tags of all stats, "name:value".
+	StatsTags []string
+	// CommandLine is what /server_info shows beside these.
+	CommandLine CommandLine
 }
 
 // State is what /ready and server.state tell.
@@ -97,6 +106,8 @@ type Server struct {
 	clusters  *cluster.Manager
 	listeners map[string]*activeListener
 	order     []*activeListener
+	redirects listener.Table
+	retiring  retiring
 	logs      *accesslog.Manager
 	format    *format.Options
 	ext       *extensions
@@ -106,6 +117,11 @@ type Server struct {
 	adminListener *activeListener
 	tagger        *stats.Tagger
 	dynamic       dynamic
+	process       process
+	runtime       *runtime.Loader
+	guards        *guard.Set
+	dump          dump
+	drain         drain
 
 	state    atomic.Int32
 	failed   atomic.Bool // healthcheck/fail
@@ -131,6 +147,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Concurrency <= 0 {
 		cfg.Concurrency = 1
+	}
+	if cfg.Log == nil {
+		cfg.Log = log.Discard()
 	}
 	s := &Server{cfg: cfg, listeners: map[string]*activeListener{}, routes: map[string]*inlineRoutes{},
 		ready: make(chan struct{}), stop: make(chan struct{})}
@@ -199,8 +218,13 @@ func (s *Server) build() error {
 	for _, w := range s.workers {
 		s.logs.Attach(w)
 	}
-	var err error
-	if s.tagger, err = stats.NewTagger(stats.TagConfig{}); err != nil {
+	if err := s.buildStats(); err != nil {
+		return err
+	}
+	s.buildProcess()
+	s.buildNode()
+	s.logStart()
+	if err := s.buildRuntime(); err != nil {
 		return err
 	}
 	if err := s.buildAdmin(s.boot.Admin); err != nil {
@@ -216,7 +240,10 @@ func (s *Server) build() error {
 		return err
 	}
 	s.buildRDS()
-	return s.buildListeners()
+	if err := s.buildListeners(); err != nil {
+		return err
+	}
+	return s.finishBuild()
 }
 
 // Main returns the main loop, Workers the workers: for the simulation, which steps them itself.
@@ -253,7 +280,11 @@ func (s *Server) Start(failed func(error)) {
 		return
 	}
 	s.clusters.WhenWarm(s.wait())
-	s.whenInitialized(func() { s.startSecond(failed) })
+	s.startProcess()
+	s.whenInitialized(func() {
+		s.clustersInitialized()
+		s.startSecond(failed)
+	})
 }
 
 // startSecond follows once the clusters are there: listeners, then traffic.
@@ -263,12 +294,14 @@ func (s *Server) startSecond(failed func(error)) {
 		return
 	}
 	s.whenInitialized(func() {
+		s.logger("config").Info("all dependencies initialized. starting workers")
 		s.startListeners(func(err error) {
 			if err != nil {
 				failed(err)
 				return
 			}
 			s.state.Store(int32(Live))
+			s.becameLive()
 			close(s.ready)
 		})
 	})
@@ -279,6 +312,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, w := range s.workers {
 		s.threads.start(w, true, nil)
 	}
+	stopWatch := s.watchBugs()
 	failed := make(chan error, 1)
 	s.main.Post(func() { s.Start(func(err error) { failed <- err }) })
 	s.threads.start(s.main, false, nil)
@@ -288,7 +322,10 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-s.stop:
 	case err = <-failed:
 	}
+	stopWatch()
+	s.logger("main").Info("shutting down server instance")
 	s.shutdown()
+	s.logger("main").Info("main dispatch loop exited")
 	return err
 }
 
@@ -315,6 +352,7 @@ func (s *Server) shutdown() {
 		if a := s.adminListener; a != nil && len(a.accs) > 0 {
 			a.accs[0].Close()
 		}
+		s.clusters.Close()
 		closeAll(s.main)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

@@ -3,7 +3,6 @@ package stats
 import (
 	"container/heap"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +13,16 @@ import (
 // Query says which stats an output has.
 type Query struct {
 	UsedOnly bool
-	Filter   *regexp.Regexp // matches anywhere in the name
+	Filter   Filter // nil: all
 	Types    Types
 	Buckets  Buckets
 	Texts    bool // Prometheus: with text readouts
+}
+
+// Filter chooses stats by their names; a *regexp.Regexp is one.
+type Filter interface {
+	// Match tells whether the stat of this name, which is only valid during the call, is shown.
+	Match(name []byte) bool
 }
 
 // Types is the type= parameter of /stats.
@@ -264,7 +269,7 @@ func (s *Store) read(cell, hist uint32, st *api.Stat) (v uint64, used bool, id u
 }
 
 // wants tells whether a stat that is shown passes the filter of an output and the store's own.
-func (s *Store) wants(name []byte, filter *regexp.Regexp) bool {
+func (s *Store) wants(name []byte, filter Filter) bool {
 	return (filter == nil || filter.Match(name)) && (s.reject == nil || !s.reject(name))
 }
 

@@ -1,0 +1,39 @@
+package server
+
+import (
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
+)
+
+// at is the address that a listener's sockets have, or will have.
+func (a *activeListener) at() network.Address {
+	if a.bound.Valid() {
+		return a.bound
+	}
+	return a.l.Address
+}
+
+// serveListeners answers /listeners.
+func (s *Server) serveListeners(r *admin.Request, done func(*admin.Response)) {
+	if r.Query.Get("format") == "json" {
+		out := &adminv3.Listeners{}
+		for _, a := range s.order {
+			out.ListenerStatuses = append(out.ListenerStatuses, &adminv3.ListenerStatus{Name: a.name, LocalAddress: addressOf(a.at())})
+		}
+		answerJSON(done, out, false)
+		return
+	}
+	var b []byte
+	for _, a := range s.order {
+		b = append(append(append(append(b, a.name...), "::"...), a.at().String()...), '\n')
+	}
+	done(admin.OK(string(b)))
+}
+
+// serveDrainListeners answers /drain_listeners.
+func (s *Server) serveDrainListeners(r *admin.Request, done func(*admin.Response)) {
+	s.drainListeners(r.Query.Has("graceful"), r.Query.Has("inboundonly"), r.Query.Has("skip_exit"))
+	done(admin.OK("OK\n"))
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// defaultDrainTime is --drain-time-s where it is not set.
+const defaultDrainTime = 600 * time.Second
+
+// drain is the state of POST /drain_listeners.
+type drain struct {
+	since atomic.Int64 // monotonic ns when it began, 0: not draining
+	timer event.Timer  // owner: main loop
+}
+
+// drainer says of each response of one connection manager whether its connection shall end. It may be asked from all workers.
+type drainer struct {
+	s *Server
+	// own tells whether the listener itself drains.
+	own    func() bool
+	since  atomic.Int64  // when own was first true
+	spread atomic.Uint32 // adds up shares, so that of every hundred responses as many end as the ramp says, without chance
+}
+
+// draining returns hcm's Draining for a listener.
+func (s *Server) draining(own func() bool) func() bool {
+	d := &drainer{s: s, own: own}
+	return d.close
+}
+
+// close follows Envoy's drain manager: at once if health checks are failed, otherwise with a probability that grows over the drain
+// time (--drain-strategy gradual).
+func (d *drainer) close() bool {
+	s := d.s
+	if s.failed.Load() {
+		return true
+	}
+	start := s.drain.since.Load()
+	if start == 0 {
+		if !d.own() {
+			return false
+		}
+		if start = d.since.Load(); start == 0 {
+			d.since.CompareAndSwap(0, s.cfg.Clock.Mono()|1)
+			start = d.since.Load()
+		}
+	}
+	if s.cfg.Options.DrainImmediate {
+		return true
+	}
+	const whole = 10000
+	share := uint32(min(max(s.cfg.Clock.Mono()-start, 0)*whole/int64(s.drainTime()), whole))
+	return share == whole || share > 0 && d.spread.Add(share)%whole < share
+}
+
+func (s *Server) drainTime() time.Duration {
+	if d := s.cfg.Options.DrainTime; d > 0 {
+		return d
+	}
+	return defaultDrainTime
+}
+
+// drainListeners ends connections little by little and then, or at once, the listening. skipExit: it goes on listening. owner: main
+// loop.
+func (s *Server) drainListeners(graceful, inboundOnly, skipExit bool) {
+	if inboundOnly {
+		for _, a := range s.order {
+			if a.inbound {
+				a.l.Drain()
+			}
+		}
+	} else {
+		s.drain.since.CompareAndSwap(0, s.cfg.Clock.Mono()|1)
+	}
+	switch {
+	case skipExit:
+	case graceful:
+		s.drain.timer.Fn = func() { s.stopListeners(inboundOnly) }
+		s.main.Arm(&s.drain.timer, s.drainTime())
+	default:
+		s.stopListeners(inboundOnly)
+	}
+}
+
+// stopListeners closes the listening sockets; connections stay.
+func (s *Server) stopListeners(inboundOnly bool) {
+	for _, a := range s.order {
+		if !a.stopped && (a.inbound || !inboundOnly) {
+			a.stopped = true
+			a.closeSockets()
+			s.countListener(stats.ListenerManagerListenerStopped, 1)
+		}
+	}
+}

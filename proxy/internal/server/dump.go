@@ -1,0 +1,127 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+)
+
+// dump keeps what /config_dump shows, serialized and compressed: nothing of it is read while serving. owner: main loop.
+type dump struct {
+	archive *config.Archive
+	boot    []byte // the bootstrap without its static clusters and listeners
+	at      int64  // when that was, ns since 1970
+	// clusters and listeners are the static ones in the order of the file. Their names are shared with what was built of them.
+	clusters, listeners []kept
+	routes              []keptRoute // inline ones
+	dynamicRoutes       map[string]keptRoute
+}
+
+type kept struct {
+	name string
+	ref  config.Ref
+}
+
+type keptRoute struct {
+	name, version string
+	updated       int64
+	ref           config.Ref
+}
+
+// listenerInfo is what a listener's pages show, and where it stands with /drain_listeners. owner: main loop.
+type listenerInfo struct {
+	inbound, stopped, api bool
+	version               string
+	updated               int64
+	ref                   config.Ref
+}
+
+func (s *Server) archive() *config.Archive {
+	if s.dump.archive == nil {
+		s.dump.archive = config.NewArchive()
+	}
+	return s.dump.archive
+}
+
+// keepCluster keeps a cluster of the bootstrap; raw is its serialized form.
+func (s *Server) keepCluster(p *clusterv3.Cluster, raw []byte) {
+	s.dump.clusters = append(s.dump.clusters, kept{name: p.GetName(), ref: s.archive().Put(raw)})
+}
+
+// describe keeps a listener.
+func (s *Server) describe(a *activeListener, p *listenerv3.Listener, version string, api bool) {
+	s.forget(a)
+	a.inbound = p.GetTrafficDirection() == corev3.TrafficDirection_INBOUND
+	a.api, a.version, a.updated = api, version, s.main.Wall()
+	a.ref = s.keep(p)
+	if !api {
+		s.dump.listeners = append(s.dump.listeners, kept{name: p.GetName(), ref: a.ref})
+	}
+}
+
+// forget drops what describe kept of a listener that came by the API.
+func (s *Server) forget(a *activeListener) {
+	if a.api && a.ref != 0 {
+		s.archive().Drop(a.ref)
+		a.ref = 0
+	}
+}
+
+func (s *Server) keep(m proto.Message) config.Ref {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return 0 // it came out of bytes, so it goes into bytes; a page without it is no reason to stop
+	}
+	return s.archive().Put(raw)
+}
+
+// keepRoutes keeps a route configuration that stands in a listener.
+func (s *Server) keepRoutes(rc *routev3.RouteConfiguration) {
+	s.dump.routes = append(s.dump.routes, keptRoute{name: rc.GetName(), updated: s.main.Wall(), ref: s.keep(rc)})
+}
+
+// routesChanged keeps a route configuration that came by RDS.
+func (s *Server) routesChanged(name, version string, rc *routev3.RouteConfiguration) {
+	d := &s.dump
+	if d.dynamicRoutes == nil {
+		d.dynamicRoutes = map[string]keptRoute{}
+	}
+	if old, ok := d.dynamicRoutes[name]; ok {
+		s.archive().Drop(old.ref)
+	}
+	d.dynamicRoutes[name] = keptRoute{name: name, version: version, updated: s.main.Wall(), ref: s.keep(rc)}
+}
+
+// keepBootstrap keeps the rest of the bootstrap, at the end of the building.
+func (s *Server) keepBootstrap() error {
+	d := &s.dump
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.boot)
+	if err != nil {
+		return err
+	}
+	d.boot, d.at = config.Compress(raw), s.main.Wall()
+	d.clusters, d.listeners = slices.Clip(d.clusters), slices.Clip(d.listeners)
+	s.archive().Release()
+	return nil
+}
+
+// byName returns the places of a list in the order of their names.
+func byName(list []kept) []int {
+	out := make([]int, len(list))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return strings.Compare(list[a].name, list[b].name) })
+	return out
+}
+
+// timestamp is the moment ns as pages show it.
+func timestamp(ns int64) time.Time { return time.Unix(0, ns).UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/internal/guard"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
+)
+
+// buildRuntime makes the runtime layers and the switches that they set. It comes before everything that asks them.
+func (s *Server) buildRuntime() error {
+	table, err := guard.Builtin()
+	if err != nil {
+		return err
+	}
+	s.guards = table.NewSet()
+	if s.runtime, err = runtime.New(s.boot.GetLayeredRuntime(), s.node().GetCluster(), s.store); err != nil {
+		return s.located("layered_runtime", err)
+	}
+	s.runtime.OnChange = s.runtimeChanged
+	s.runtimeChanged(s.runtime.Snapshot())
+	return nil
+}
+
+func (s *Server) runtimeChanged(r *runtime.Snapshot) {
+	for _, name := range s.guards.Update(r.Features()) {
+		s.logger("runtime").Warn("there is no such switch", "key", name)
+	}
+}
+
+// finishBuild ends the building: what only it needed goes.
+func (s *Server) finishBuild() error {
+	l := s.logger("config")
+	l.Info("loading " + itoa(s.clusters.Len()+s.clusters.Warming()) + " cluster(s)")
+	l.Info("loading " + itoa(len(s.order)) + " listener(s)")
+	l.Info("loading stats configuration")
+	if f := s.cfg.UnknownFields; f != nil {
+		s.countUnknown(f())
+	}
+	return s.keepBootstrap()
+}
+
+// clustersInitialized is the moment after which listeners may come.
+func (s *Server) clustersInitialized() {
+	s.logger("upstream").Info("cm init: all clusters initialized")
+	l := s.logger("main")
+	if _, ok := s.runtime.Snapshot().Get("overload.global_downstream_max_connections"); ok {
+		l.Warn("Usage of the deprecated runtime key overload.global_downstream_max_connections, consider switching to " +
+			"`envoy.resource_monitors.global_downstream_max_connections` instead. It has no effect yet.")
+	}
+	l.Warn("There is no configured limit to the number of allowed active downstream connections. Configure a limit in " +
+		"`envoy.resource_monitors.global_downstream_max_connections` resource monitor.")
+	l.Info("all clusters initialized. initializing init manager")
+	s.runtime.Reload()
+}
+
+// itoa is for log lines, which are sentences.
+func itoa(n int) string { return strconv.Itoa(n) }
+
+const dayLength = 24 * time.Hour

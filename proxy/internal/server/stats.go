@@ -1,0 +1,152 @@
+package server
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+// buildStats reads stats_config and --stats-tag. It comes before all that registers stats.
+func (s *Server) buildStats() error {
+	p := s.boot.GetStatsConfig()
+	if len(s.boot.GetStatsSinks()) > 0 {
+		return s.located("stats_sinks", &config.Error{Msg: "not supported yet"})
+	}
+	cfg := stats.TagConfig{NoDefaults: p.GetUseAllDefaultTags() != nil && !p.GetUseAllDefaultTags().GetValue()}
+	for _, t := range s.cfg.Options.StatsTags {
+		name, value, _ := strings.Cut(t, ":")
+		cfg.Fixed = append(cfg.Fixed, stats.Tag{Name: name, Value: value})
+	}
+	for i, t := range p.GetStatsTags() {
+		r := stats.TagRule{Name: t.GetTagName(), Fixed: t.GetFixedValue()}
+		if text := t.GetRegex(); text != "" {
+			re, err := regexp.Compile(text) //ban:allow bannedcall stats_tags are searched for, not matched as a whole; their groups are needed
+			if err != nil {
+				return s.located(fmt.Sprintf("stats_config.stats_tags[%d].regex", i), fmt.Errorf("Invalid regex '%s': %w", text, err)) //nolint:staticcheck // Envoy's text
+			}
+			r.Regex = re
+		}
+		cfg.Rules = append(cfg.Rules, r)
+	}
+	var err error
+	if s.tagger, err = stats.NewTagger(cfg); err != nil {
+		return s.located("stats_config.stats_tags", err)
+	}
+	reject, err := statsMatcher(p.GetStatsMatcher())
+	if err != nil {
+		return s.located("stats_config.stats_matcher", err)
+	}
+	if reject != nil {
+		s.store.SetMatcher(reject)
+	}
+	buckets, err := histogramBuckets(p.GetHistogramBucketSettings())
+	if err != nil {
+		return s.located("stats_config.histogram_bucket_settings", err)
+	}
+	if buckets != nil {
+		s.store.SetBuckets(buckets)
+	}
+	return nil
+}
+
+// statsMatcher returns what tells the names that are not shown; nil: all are.
+func statsMatcher(p *metricsv3.StatsMatcher) (reject func(name []byte) bool, err error) {
+	switch x := p.GetStatsMatcher().(type) {
+	case *metricsv3.StatsMatcher_RejectAll:
+		if x.RejectAll {
+			return func([]byte) bool { return true }, nil
+		}
+		return nil, nil
+	case *metricsv3.StatsMatcher_ExclusionList:
+		any, err := anyOf(x.ExclusionList)
+		return any, err
+	case *metricsv3.StatsMatcher_InclusionList:
+		any, err := anyOf(x.InclusionList)
+		if err != nil {
+			return nil, err
+		}
+		return func(name []byte) bool { return !any(name) }, nil
+	}
+	return nil, nil
+}
+
+func anyOf(p *matcherv3.ListStringMatcher) (func(name []byte) bool, error) {
+	var list []interface{ Match(string) bool }
+	for _, m := range p.GetPatterns() {
+		f, err := route.StringMatcher(m)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return func(name []byte) bool {
+		text := string(name)
+		for _, f := range list {
+			if f.Match(text) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+// histogramBuckets returns what knows the buckets of a histogram by its name; nil: all have the usual ones.
+func histogramBuckets(list []*metricsv3.HistogramBucketSettings) (func(name string) []float64, error) {
+	type setting struct {
+		match   interface{ Match(string) bool }
+		buckets []float64
+	}
+	var all []setting
+	for _, p := range list {
+		m, err := route.StringMatcher(p.GetMatch())
+		if err != nil {
+			return nil, err
+		}
+		b := p.GetBuckets()
+		for i := 1; i < len(b); i++ {
+			if b[i] <= b[i-1] {
+				return nil, fmt.Errorf("buckets: %v does not come after %v", b[i], b[i-1])
+			}
+		}
+		all = append(all, setting{m, b})
+	}
+	if all == nil {
+		return nil, nil
+	}
+	return func(name string) []float64 {
+		for _, x := range all {
+			if x.match.Match(name) {
+				return x.buckets
+			}
+		}
+		return nil
+	}, nil
+}
+
+// dynamicOptions says how resources that come later are read: unknown fields are counted, unless the command line says otherwise.
+func (s *Server) dynamicOptions() config.Options {
+	c := &s.cfg.Options.CommandLine
+	o := config.Options{AllowUnknownFields: !c.RejectUnknownDynamicFields}
+	if o.AllowUnknownFields && !c.IgnoreUnknownDynamicFields {
+		o.OnUnknownField = func(e *config.Error) {
+			s.count(stats.ServerDynamicUnknownFields, 1)
+			s.logger("misc").Warn("unknown field in dynamic configuration", "path", e.Path, "problem", e.Msg)
+		}
+	}
+	return o
+}
+
+// countUnknown counts the unknown fields of the bootstrap.
+func (s *Server) countUnknown(n int) {
+	s.count(stats.ServerStaticUnknownFields, uint64(n))
+	if n > 0 {
+		s.logger("misc").Warn("the static configuration has unknown fields", "count", n)
+	}
+}
