@@ -189,6 +189,19 @@ func (a *attempt) DecodeHeaders(h *http.HeaderMap, end bool) {
 		a.over()
 	}
 	a.r.onHeaders(a, h, end)
+	if end {
+		a.cutOff()
+	}
+}
+
+// cutOff ends what is left of the request when its answer is over: nobody wants it any more, and the stream must not outlive the
+// attempt.
+func (a *attempt) cutOff() {
+	if enc := a.enc; enc != nil && !a.sentEnd {
+		a.enc = nil
+		a.r.w.Stats.Inc(a.r.cluster.Stats().Counter(stats.ClusterUpstreamRqTxReset))
+		enc.Reset(http.ResetLocal)
+	}
 }
 
 // DecodeData is the codec's.
@@ -200,12 +213,15 @@ func (a *attempt) DecodeData(data *buffer.Buffer, end bool) {
 	}
 	if r.final != a {
 		data.Reset()
-		return
+	} else {
+		if end {
+			r.complete(a)
+		}
+		r.cb.EncodeData(data, end)
 	}
 	if end {
-		r.complete(a)
+		a.cutOff()
 	}
-	r.cb.EncodeData(data, end)
 }
 
 // DecodeTrailers is the codec's.
@@ -217,11 +233,13 @@ func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
 		r.complete(a)
 		r.cb.EncodeTrailers(t)
 	}
+	a.cutOff()
 }
 
 // OnReset is the codec's: the stream broke.
 func (a *attempt) OnReset(reason http.ResetReason, details string) {
 	a.closeStream()
+	a.enc = nil
 	a.host.RqError.Add(1)
 	r := a.r
 	if reason == http.ResetRemote || reason == http.ResetRemoteRefused {
@@ -302,6 +320,7 @@ func (a *attempt) drop() {
 		}
 		enc := a.enc
 		a.closeStream()
+		a.enc = nil
 		enc.Reset(http.ResetLocal)
 	}
 	a.pending.Reset()
