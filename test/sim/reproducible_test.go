@@ -16,11 +16,16 @@ const childSeed = "DRAGOMAN_SIM_CHILD_SEED"
 // address in memory or another goroutine.
 func TestReproducible(t *testing.T) {
 	play := func(seed uint64) string {
-		hash, err := simtest.Hash(seed, simtest.Proxy(plain, 2), simtest.Options{Weather: simtest.Stormy, Pipeline: 2})
-		if err != nil {
-			t.Error(err)
+		line := "hash="
+		for _, p := range []simtest.Protocol{simtest.HTTP1, simtest.HTTP2} {
+			o := simtest.Options{Protocol: p, Upstream: p, Weather: simtest.Stormy, Pipeline: 2}
+			hash, err := simtest.Hash(seed, simtest.Proxy(config(p), 2), o)
+			if err != nil {
+				t.Error(err)
+			}
+			line += fmt.Sprintf("%x;", hash)
 		}
-		return fmt.Sprintf("hash=%x;", hash)
+		return line
 	}
 	if s := os.Getenv(childSeed); s != "" {
 		fmt.Println(play(number(t, s)))

@@ -58,6 +58,8 @@ func (r *connRelay) Close() {
 	}
 }
 
+func (r *connRelay) Busy() []string { return nil }
+
 func (r *connRelay) Leaks() (leaks []string) {
 	for _, e := range r.ends {
 		if live := e.w.Bufs.Live(); live != 0 || e.open != 0 {
@@ -148,7 +150,7 @@ func TestConnRelayPasses(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
 			for seed := range seeds(t, 100) {
-				if err := simtest.Play(seed, buildConnRelay, simtest.Options{Protocol: p, Blind: true}); err != nil {
+				if err := simtest.Play(seed, buildConnRelay, simtest.Options{Protocol: p, Upstream: p, Blind: true}); err != nil {
 					t.Error(err)
 				}
 			}

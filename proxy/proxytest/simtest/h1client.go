@@ -30,16 +30,6 @@ type h1Client struct {
 	heard     time.Duration // when something came last
 }
 
-// Chances of a client, in a hundred.
-const (
-	percentAbort  = 8
-	percentClose  = 10
-	percentExpect = 5
-	percentSlow   = 30
-)
-
-func percent(r *rand.Source, n int) bool { return r.IntN(100) < n }
-
 // connect opens the next connection, or ends the client.
 func (c *h1Client) connect() {
 	if c.left == 0 {
@@ -122,44 +112,13 @@ func (c *h1Client) drop(how string) {
 func (c *h1Client) pump() {
 	for !c.conn.IsClosed() && !c.uploading && !c.closing && c.left > 0 && len(c.waiting) < c.depth {
 		c.left--
-		c.send(c.draw())
+		r := drawRequest(c.g, c.rnd, c.name)
+		r.expect = r.method == "POST" && len(c.waiting) == 0 && percent(c.rnd, percentExpect)
+		c.send(r)
 	}
 	if c.left == 0 && len(c.waiting) == 0 && !c.uploading && !c.closing && !c.conn.IsClosed() {
 		c.conn.Close() // all done
 	}
-}
-
-// size draws the length of a body: mostly small, sometimes more than any buffer on the way.
-func size(r *rand.Source) int {
-	switch r.IntN(8) {
-	case 0:
-		return 0
-	case 1, 2, 3:
-		return 1 + r.IntN(200)
-	case 4, 5:
-		return 1 + r.IntN(20_000)
-	case 6:
-		return 1 + r.IntN(200_000)
-	}
-	return 1 + r.IntN(500_000)
-}
-
-func (c *h1Client) draw() *request {
-	r := &request{client: c.name, method: "GET", status: 200, down: size(c.rnd)}
-	switch n := c.rnd.IntN(20); {
-	case n < 7:
-		r.method, r.up, r.chunks = "POST", size(c.rnd), percent(c.rnd, 50)
-		r.expect = len(c.waiting) == 0 && percent(c.rnd, percentExpect)
-	case n < 8:
-		r.method, r.up = "PUT", size(c.rnd)
-	case n < 10:
-		r.method = "HEAD"
-	case n < 11:
-		r.status = []int{204, 304, 404, 500}[c.rnd.IntN(4)]
-	}
-	c.g.ledger.add(r)
-	r.path = fmt.Sprintf("/r/%d?client=%s", r.id, c.name)
-	return r
 }
 
 func (c *h1Client) send(r *request) {
@@ -297,7 +256,7 @@ func (c *h1Client) onDone() error {
 	switch {
 	case c.own:
 		c.g.ledger.excuse(r, fmt.Sprintf("the proxy said %d", m.status))
-	case m.toClose && r.cut:
+	case r.cut && !r.bodiless() && r.received != r.down:
 		c.g.ledger.excuse(r, "cut off by the upstream")
 	case !r.bodiless() && r.received != r.down:
 		return fmt.Errorf("a whole answer to request %d of %d bytes instead of %d", r.id, r.received, r.down)
@@ -305,28 +264,4 @@ func (c *h1Client) onDone() error {
 		c.g.ledger.finish(r, answered)
 	}
 	return nil
-}
-
-// bodyPieces returns a body as it goes over the wire, in pieces of chance; chunked, its chunks, the last one too.
-func bodyPieces(rnd *rand.Source, b body, n int, chunked bool) (pieces [][]byte) {
-	for most := 1 + rnd.IntN(6); n > 0; most-- {
-		k := n
-		if most > 1 {
-			k = 1 + rnd.IntN(n)
-		}
-		n -= k
-		var p []byte
-		if chunked {
-			p = fmt.Appendf(p, "%x\r\n", k)
-		}
-		p = b.append(p, k)
-		if chunked {
-			p = append(p, "\r\n"...)
-		}
-		pieces = append(pieces, p)
-	}
-	if chunked {
-		pieces = append(pieces, []byte("0\r\n\r\n"))
-	}
-	return pieces
 }

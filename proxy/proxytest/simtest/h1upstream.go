@@ -44,6 +44,8 @@ type reply struct {
 	r     *request
 	m     *message
 	ready bool
+	// toClose: the end of the connection ends it, so that nobody can tell a FIN too early.
+	toClose bool
 }
 
 func (u *h1Upstream) Open(c *sim.Conn) {
@@ -161,7 +163,7 @@ func (u *h1Upstream) answer() {
 		for len(pieces) > 0 {
 			if cut == 0 {
 				reset := percent(u.rnd, 50)
-				a.r.cut = !reset
+				a.r.cut = !reset && a.toClose
 				u.later(func() { u.end(reset) })
 				return
 			}
@@ -209,7 +211,7 @@ func (u *h1Upstream) render(a *reply) (pieces [][]byte, end bool) {
 		}
 		return append(pieces, append(b, "\r\n"...)), end
 	case percent(u.rnd, k.untilClose):
-		end = true
+		end, a.toClose = true, true
 	case percent(u.rnd, 50):
 		chunked = true
 		b = append(b, "transfer-encoding: chunked\r\n"...)

@@ -33,7 +33,7 @@ type request struct {
 	arrived  int // how often an upstream saw it whole
 	ended    string
 	received int
-	cut      bool // the upstream ended its answer too early, with a FIN
+	cut      bool // the upstream ended its answer too early in a way that looks like the end
 }
 
 // bodiless tells whether the answer has no body whatever its headers say (RFC 9110, 6.4.1).

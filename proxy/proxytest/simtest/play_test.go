@@ -11,7 +11,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/proxytest/simtest"
 )
 
-var protocols = map[string]simtest.Protocol{"http1": simtest.HTTP1, "tcp": simtest.TCP}
+var protocols = map[string]simtest.Protocol{"http1": simtest.HTTP1, "http2": simtest.HTTP2, "tcp": simtest.TCP}
 
 // seeds is how many games a test plays; DRAGOMAN_SIM_SEEDS says otherwise.
 func seeds(t *testing.T, n uint64) uint64 {
@@ -31,7 +31,7 @@ func TestRelayPasses(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
 			for seed := range seeds(t, 100) {
-				if err := simtest.Play(seed, buildRelay(none), simtest.Options{Protocol: p, Blind: true}); err != nil {
+				if err := simtest.Play(seed, buildRelay(none), simtest.Options{Protocol: p, Upstream: p, Blind: true}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -44,8 +44,8 @@ func TestBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(string(b), func(t *testing.T) {
 			for seed := range uint64(1000) {
-				for _, p := range []simtest.Protocol{simtest.HTTP1, simtest.TCP} {
-					if err := simtest.Play(seed, buildRelay(b), simtest.Options{Protocol: p, Blind: true}); err != nil {
+				for _, p := range []simtest.Protocol{simtest.HTTP1, simtest.TCP, simtest.HTTP2} {
+					if err := simtest.Play(seed, buildRelay(b), simtest.Options{Protocol: p, Upstream: p, Blind: true}); err != nil {
 						t.Logf("found in game %d: %v", seed+1, err)
 						return
 					}
@@ -62,8 +62,8 @@ const childSeed = "DRAGOMAN_SIM_CHILD_SEED"
 func TestGamesAreReproducible(t *testing.T) {
 	play := func(seed uint64) string {
 		var line strings.Builder
-		for _, name := range []string{"http1", "tcp"} {
-			hash, err := simtest.Hash(seed, buildConnRelay, simtest.Options{Protocol: protocols[name], Weather: simtest.Stormy, Blind: true})
+		for _, name := range []string{"http1", "http2", "tcp"} {
+			hash, err := simtest.Hash(seed, buildConnRelay, simtest.Options{Protocol: protocols[name], Upstream: protocols[name], Weather: simtest.Stormy, Blind: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -82,13 +82,25 @@ func (p *proxySystem) Leaks() (leaks []string) {
 			leaks = append(leaks, fmt.Sprintf("%s: %d slabs", w.Name, n))
 		}
 	}
+	return append(leaks, p.active("_active")...)
+}
+
+// Busy looks for requests, and for connections of clients.
+func (p *proxySystem) Busy() []string {
+	return p.active("rq_active", "rq_pending_active", "downstream_cx_active", "downstream_cx_http1_active", "downstream_cx_http2_active")
+}
+
+// active returns the gauges with one of the endings that are not zero.
+func (p *proxySystem) active(endings ...string) (active []string) {
 	for name, value := range p.Stats() {
-		if strings.HasSuffix(name, "_active") && value != 0 {
-			leaks = append(leaks, fmt.Sprintf("%s: %d", name, value))
+		for _, end := range endings {
+			if strings.HasSuffix(name, end) && value != 0 {
+				active = append(active, fmt.Sprintf("%s: %d", name, value))
+			}
 		}
 	}
-	slices.Sort(leaks)
-	return leaks
+	slices.Sort(active)
+	return active
 }
 
 // Stats returns the counters and gauges. No loop runs meanwhile, so that every shard may be read from here.

@@ -85,6 +85,8 @@ func (r *relay) Close() {
 	}
 }
 
+func (r *relay) Busy() []string { return nil }
+
 func (r *relay) Leaks() (leaks []string) {
 	for _, e := range r.ends {
 		if len(e.open) > 0 {

@@ -30,7 +30,9 @@ type System interface {
 	Workers() []*event.Worker
 	// Close begins to end it. The workers are stepped on for a while; then no handle may be open.
 	Close()
-	// Leaks describes what is still held after that: buffers, timers, gauges that are not zero.
+	// Busy describes what still goes on although no client is there.
+	Busy() []string
+	// Leaks describes what is still held after the end: buffers, gauges that are not zero.
 	Leaks() []string
 }
 
@@ -45,12 +47,13 @@ type Net struct {
 // Build makes the system in the world, listening.
 type Build func(w *World, n Net) (System, error)
 
-// Protocol is what clients and upstreams speak.
+// Protocol is what clients or upstreams speak.
 type Protocol uint8
 
-// HTTP1 is HTTP/1.1 on both sides. TCP is bytes, which the proxy must carry both ways with half close.
+// HTTP1 is HTTP/1.1, HTTP2 is HTTP/2 with prior knowledge. TCP is bytes, which the proxy must carry both ways with half close.
 const (
 	HTTP1 Protocol = iota
+	HTTP2
 	TCP
 )
 
@@ -74,6 +77,8 @@ func (w Weather) String() string { return weatherNames[w] }
 // Options of a game.
 type Options struct {
 	Protocol Protocol
+	// Upstream is what upstreams speak; with TCP it is the same.
+	Upstream Protocol
 	Weather  Weather
 	// Clients and Requests of each; 0: a few.
 	Clients, Requests int
@@ -116,6 +121,7 @@ func (g *game) clean() bool { return g.weather != Stormy }
 const (
 	playTime   = time.Hour
 	settleTime = 3 * time.Minute // longer than any attempt to connect
+	leaveTime  = 10 * time.Second
 	endTime    = time.Minute
 	// patience is how long a client waits for the next byte of an answer.
 	patience = 90 * time.Second
@@ -180,10 +186,13 @@ func (g *game) play(build Build) error {
 		return fmt.Errorf("the probe afterwards: %w: %s", err, g.ledger.open())
 	}
 	// The last client was done before the last upstream.
-	if err := g.pause(time.Second); err != nil {
+	if err := g.pause(leaveTime); err != nil {
 		return err
 	}
 	g.ledger.close()
+	if busy := g.sys.Busy(); len(busy) > 0 {
+		return errors.New("still busy after the last client: " + strings.Join(busy, "; "))
+	}
 	if err := g.end(); err != nil {
 		return err
 	}
@@ -228,8 +237,11 @@ func (g *game) serve() error {
 	for i, a := range g.net.Upstreams {
 		r := g.w.Rand(fmt.Sprint("upstream", i))
 		s, err := g.w.Serve(a, func(*sim.Conn) sim.Script {
-			if g.o.Protocol == TCP {
+			switch {
+			case g.o.Protocol == TCP:
 				return &tcpUpstream{g: g, rnd: r}
+			case g.o.Upstream == HTTP2:
+				return &h2Upstream{g: g, rnd: r}
 			}
 			return &h1Upstream{g: g, rnd: r}
 		})
@@ -244,12 +256,15 @@ func (g *game) serve() error {
 func (g *game) client(name string, requests int, r *rand.Source) {
 	g.pending++
 	start := time.Duration(r.IntN(1e8))
-	if g.o.Protocol == TCP {
-		g.w.After(start, func() { (&tcpClient{g: g, name: name, rnd: r, left: requests}).next() })
-		return
+	switch g.o.Protocol {
+	case TCP:
+		g.w.After(start, (&tcpClient{g: g, name: name, rnd: r, left: requests}).next)
+	case HTTP2:
+		g.w.After(start, (&h2Client{g: g, name: name, rnd: r, left: requests, depth: []int{1, 3, 100}[r.IntN(3)]}).connect)
+	default:
+		c := &h1Client{g: g, name: name, rnd: r, left: requests, depth: min(g.o.Pipeline, []int{1, 1, 1, 2, 5}[r.IntN(5)])}
+		g.w.After(start, c.connect)
 	}
-	c := &h1Client{g: g, name: name, rnd: r, left: requests, depth: min(g.o.Pipeline, []int{1, 1, 1, 2, 5}[r.IntN(5)])}
-	g.w.After(start, c.connect)
 }
 
 func (g *game) run(limit time.Duration, until func() bool) error {

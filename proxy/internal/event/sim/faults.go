@@ -31,7 +31,7 @@ type Faults struct {
 	// AcceptFails makes Accept return EMFILE; the connection stays where it is.
 	AcceptFails Chance
 
-	// SmallBuffers gives a new connection socket buffers of a few hundred bytes.
+	// SmallBuffers gives a new connection socket buffers of one or two KiB.
 	SmallBuffers Chance
 	// ShortSend makes Send take only a part, although there is room.
 	ShortSend Chance
@@ -72,7 +72,7 @@ func Rough() Faults {
 func Hostile() Faults {
 	f := Rough()
 	f.Reset = Percent(1) / 5
-	f.Refuse, f.BlackHole = Percent(2), Percent(1)/2
+	f.Refuse, f.BlackHole = Percent(2), Percent(2)
 	f.AcceptFails = Percent(1)
 	return f
 }

@@ -44,7 +44,7 @@ type owner interface{ edge(ev event.Events) }
 // Sizes of socket buffers in bytes.
 const (
 	bufferSize  = 128 << 10
-	smallBuffer = 256 // at least; at most twice that
+	smallBuffer = 1 << 10 // at least; at most twice that
 )
 
 func (w *World) newEnd(id uint32) *end {

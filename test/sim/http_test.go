@@ -12,7 +12,19 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/proxytest/simtest"
 )
 
-const plain = `
+// config returns a bootstrap whose upstreams speak the given protocol.
+func config(upstream simtest.Protocol) string {
+	options := ""
+	if upstream == simtest.HTTP2 {
+		options = `typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http2_protocol_options: {}}`
+	}
+	return strings.Replace(bootstrap, "OPTIONS", options, 1)
+}
+
+const bootstrap = `
 static_resources:
   listeners:
   - name: main
@@ -24,7 +36,7 @@ static_resources:
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
           stat_prefix: h1
-          codec_type: HTTP1
+          codec_type: AUTO
           use_remote_address: true
           delayed_close_timeout: 60s
           route_config:
@@ -42,6 +54,7 @@ static_resources:
   clusters:
   - name: b
     type: STATIC
+    OPTIONS
     connect_timeout: 5s
     per_connection_buffer_limit_bytes: 16384
     load_assignment:
@@ -52,22 +65,30 @@ static_resources:
         - endpoint: {address: UPSTREAM_1}
 `
 
-func TestHTTP1(t *testing.T) {
-	// Envoy closes a connection on which more than two answers wait to be sent.
-	seen := map[string]uint64{}
-	games(t, 100, simtest.Proxy(plain, 2), simtest.Options{Pipeline: 2, Stats: seen})
-	happened(t, seen,
-		"http.h1.downstream_rq_2xx", "http.h1.downstream_rq_4xx", "http.h1.downstream_rq_5xx",
-		"http.h1.downstream_cx_destroy_local", "http.h1.downstream_cx_destroy_remote_active_rq",
-		"http.h1.downstream_flow_control_paused_reading_total", "http.h1.downstream_rq_tx_reset",
-		"cluster.b.upstream_cx_connect_fail", "cluster.b.upstream_cx_connect_timeout", "cluster.b.upstream_cx_protocol_error",
-		"cluster.b.upstream_cx_destroy_remote_with_active_rq", "cluster.b.upstream_rq_pending_failure_eject",
-		"cluster.b.upstream_flow_control_paused_reading_total", "cluster.b.upstream_rq_timeout", "cluster.b.upstream_rq_tx_reset")
+var protocols = map[simtest.Protocol]string{simtest.HTTP1: "http1", simtest.HTTP2: "http2"}
+
+// Every request is answered in full, once, with its own answer; or fails where something has failed.
+func TestHTTP(t *testing.T) {
+	for down, name := range protocols {
+		for up, upName := range protocols {
+			t.Run(name+" to "+upName, func(t *testing.T) {
+				// Envoy closes a connection on which more than two answers wait to be sent.
+				o := simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Stats: map[string]uint64{}}
+				games(t, 100, simtest.Proxy(config(up), 2), o)
+				happened(t, o.Stats,
+					"http.h1.downstream_rq_2xx", "http.h1.downstream_rq_4xx", "http.h1.downstream_rq_5xx",
+					"http.h1.downstream_cx_destroy_remote_active_rq", "http.h1.downstream_rq_tx_reset",
+					"cluster.b.upstream_cx_connect_fail", "cluster.b.upstream_cx_connect_timeout",
+					"cluster.b.upstream_cx_destroy_remote_with_active_rq", "cluster.b.upstream_rq_pending_failure_eject",
+					"cluster.b.upstream_flow_control_paused_reading_total", "cluster.b.upstream_rq_timeout", "cluster.b.upstream_rq_tx_reset")
+			})
+		}
+	}
 }
 
 // What an upstream has failed on is sent again.
-func TestHTTP1Retries(t *testing.T) {
-	retrying := strings.Replace(plain, "route: {cluster: b, timeout: 80s}", `
+func TestRetries(t *testing.T) {
+	retrying := strings.Replace(config(simtest.HTTP1), "route: {cluster: b, timeout: 80s}", `
                 route:
                   cluster: b
                   timeout: 80s

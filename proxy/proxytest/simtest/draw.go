@@ -1,0 +1,74 @@
+package simtest
+
+import (
+	"fmt"
+
+	"github.com/dragoman-proxy/dragoman/api/rand"
+)
+
+// Chances of a client, in a hundred.
+const (
+	percentAbort  = 8
+	percentClose  = 10
+	percentExpect = 5
+	percentSlow   = 30
+)
+
+func percent(r *rand.Source, n int) bool { return r.IntN(100) < n }
+
+// size draws the length of a body: mostly small, sometimes more than any buffer on the way.
+func size(r *rand.Source) int {
+	switch r.IntN(8) {
+	case 0:
+		return 0
+	case 1, 2, 3:
+		return 1 + r.IntN(200)
+	case 4, 5:
+		return 1 + r.IntN(20_000)
+	case 6:
+		return 1 + r.IntN(200_000)
+	}
+	return 1 + r.IntN(500_000)
+}
+
+// drawRequest draws what a client asks for next.
+func drawRequest(g *game, rnd *rand.Source, client string) *request {
+	r := &request{client: client, method: "GET", status: 200, down: size(rnd)}
+	switch n := rnd.IntN(20); {
+	case n < 7:
+		r.method, r.up, r.chunks = "POST", size(rnd), percent(rnd, 50)
+	case n < 8:
+		r.method, r.up = "PUT", size(rnd)
+	case n < 10:
+		r.method = "HEAD"
+	case n < 11:
+		r.status = []int{204, 304, 404, 500}[rnd.IntN(4)]
+	}
+	g.ledger.add(r)
+	r.path = fmt.Sprintf("/r/%d?client=%s", r.id, client)
+	return r
+}
+
+// bodyPieces returns a body as it goes over the wire, in pieces of chance; chunked, its chunks, the last one too.
+func bodyPieces(rnd *rand.Source, b body, n int, chunked bool) (pieces [][]byte) {
+	for most := 1 + rnd.IntN(6); n > 0; most-- {
+		k := n
+		if most > 1 {
+			k = 1 + rnd.IntN(n)
+		}
+		n -= k
+		var p []byte
+		if chunked {
+			p = fmt.Appendf(p, "%x\r\n", k)
+		}
+		p = b.append(p, k)
+		if chunked {
+			p = append(p, "\r\n"...)
+		}
+		pieces = append(pieces, p)
+	}
+	if chunked {
+		pieces = append(pieces, []byte("0\r\n\r\n"))
+	}
+	return pieces
+}
