@@ -31,6 +31,8 @@ type ConnInfo struct {
 	CloseReason, CloseType string
 	// TerminationDetails says which filter ended it and why (CONNECTION_TERMINATION_DETAILS).
 	TerminationDetails string
+	// Details says what answered it, in the words of RESPONSE_CODE_DETAILS.
+	Details string
 	// LocalRestored: a listener filter has found the address that the client really asked for and put it into Local.
 	LocalRestored bool
 

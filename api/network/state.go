@@ -48,6 +48,10 @@ func (m *Metadata) Namespaces() []string {
 	return out
 }
 
+// TCPProxyCluster is the key of a connection's filter state under which a filter names the cluster for the TCP proxy behind it, as a
+// string.
+const TCPProxyCluster = "envoy.tcp_proxy.cluster"
+
 // FilterState holds typed objects that filters leave for each other under agreed keys.
 type FilterState struct{ objects map[string]any }
 

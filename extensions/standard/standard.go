@@ -1,7 +1,30 @@
 // Package standard lists the extensions that the dragoman binary has. The list is explicit: nothing registers itself.
 package standard
 
-import "github.com/dragoman-proxy/dragoman/api/ext"
+import (
+	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/http_inspector"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/original_dst"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/proxy_protocol"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/tls_inspector"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/network/direct_response"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/network/echo"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/network/sni_cluster"
+)
 
 // All returns the standard extensions.
-func All() []ext.Set { return nil }
+func All() []ext.Set {
+	return []ext.Set{{
+		ListenerFilters: []ext.ListenerFilter{
+			http_inspector.Extension,
+			original_dst.Extension,
+			proxy_protocol.Extension,
+			tls_inspector.Extension,
+		},
+		NetworkFilters: []ext.NetworkFilter{
+			direct_response.Extension,
+			echo.Extension,
+			sni_cluster.Extension,
+		},
+	}}
+}

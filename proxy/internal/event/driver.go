@@ -83,6 +83,14 @@ type Splicer interface {
 	ClosePipe(p Pipe)
 }
 
+// Sharer is a Driver that may be handed a connection that another one of its kind has accepted, before either has added it.
+type Sharer interface{ SharedHandles() bool }
+
+// OriginalDestiner is a Driver that knows where a connection was addressed to before the kernel redirected it to us.
+type OriginalDestiner interface {
+	OriginalDestination(h Handle) (network.Address, syscall.Errno)
+}
+
 // Pipe is a kernel pipe of a Splicer.
 type Pipe struct{ R, W int32 }
 

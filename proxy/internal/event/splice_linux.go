@@ -52,3 +52,6 @@ func (d *epoll) ClosePipe(p Pipe) {
 	_ = unix.Close(int(p.R))
 	_ = unix.Close(int(p.W))
 }
+
+// SharedHandles implements Sharer: file descriptors belong to the process.
+func (d *epoll) SharedHandles() bool { return true }

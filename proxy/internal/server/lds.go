@@ -1,65 +1,313 @@
 package server
 
 import (
-	"errors"
-	"fmt"
+	"net/netip"
+	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
-// addOrUpdateListener takes a listener of LDS. One that keeps its address keeps its sockets: its chains are replaced, and what is
-// in the accept queues goes to the new ones. owner: main loop.
+// AddOrUpdateListener takes a listener, as LDS brings them, and returns why it cannot be taken. It serves once what it waits for is
+// there. owner: main loop.
+func (s *Server) AddOrUpdateListener(p *listenerv3.Listener) error {
+	return s.addOrUpdateListener(p, "")
+}
+
+// RemoveListener takes a listener of the API away. Its connections drain. owner: main loop.
+func (s *Server) RemoveListener(name string) { s.removeListener(name) }
+
+// addOrUpdateListener is AddOrUpdateListener with the version that pages show. A listener that changed in its chains only goes on
+// and gets the new chains; another one is replaced, and keeps the sockets of the addresses that it keeps: closing them would reset
+// what waits in their accept queues.
 func (s *Server) addOrUpdateListener(p *listenerv3.Listener, version string) error {
-	old := s.listeners[p.Name]
-	for _, a := range s.order {
-		if a.name == p.Name && old == nil {
-			return errors.New("a static listener of that name exists")
-		}
+	old := s.listeners[p.GetName()]
+	if old == nil && s.hasStatic(p.GetName()) {
+		return nil // as Envoy: what the bootstrap has stays
 	}
-	l, err := s.listener(p)
+	b, err := s.newListenerBuild(p)
 	if err != nil {
 		return err
 	}
-	if old != nil && old.l.Address == l.Address {
-		old.l.SetChains(l.Chains())
+	switch {
+	case old == nil:
+		err = s.addListener(b, version)
+	case old.newest().whole == b.whole:
+		return nil
+	case old.build.fixed == b.fixed && s.State() == Live && len(p.GetFilterChains()) > 0:
+		err = s.updateChains(old, b, version)
+	default:
+		err = s.replaceListener(old, b, version)
+	}
+	if err != nil {
+		b.abandon(s.uses(old))
+	}
+	return err
+}
+
+func (s *Server) hasStatic(name string) bool {
+	return slices.ContainsFunc(s.order, func(a *activeListener) bool { return a.name == name && !a.api })
+}
+
+// newest is the last configuration that was accepted.
+func (a *activeListener) newest() *listenerBuild {
+	if a.warming != nil {
+		return a.warming
+	}
+	return a.build
+}
+
+func (s *Server) uses(a *activeListener) map[uint64]*chainUse {
+	if a == nil {
 		return nil
 	}
-	for _, a := range s.order {
-		if a.l.Address == l.Address && a.l.Address.IP.Port() != 0 {
-			return fmt.Errorf("error adding listener: '%s' has duplicate address '%s' as existing listener", p.Name, l.Address)
-		}
+	return a.build.byHash
+}
+
+// addListener takes a new listener.
+func (s *Server) addListener(b *listenerBuild, version string) error {
+	if err := b.build(); err != nil {
+		return err
 	}
-	if old != nil {
-		s.removeListener(p.Name)
+	if err := s.freeAddress(b, nil); err != nil {
+		b.releaseStats()
+		return err
 	}
-	a := &activeListener{name: p.Name, l: l}
-	s.listeners[p.Name] = a
-	s.order = append(s.order, a)
-	if s.State() == Live {
-		s.openAll([]*activeListener{a}, func(err error) {
-			if err != nil {
-				s.removeListener(p.Name)
-			}
-		})
+	s.countListener(stats.ListenerManagerListenerAdded, 1)
+	a := s.add(b, version, true)
+	s.listeners[a.name] = a
+	if s.State() != Live {
+		b.whenWarm(s.wait())
+		return nil
 	}
+	s.warm(a, b, func() { s.openNew(a) })
 	return nil
 }
 
-// removeListener stops accepting for a listener of LDS; its connections drain.
+// warm runs f when what b waits for is there, unless something newer has come.
+func (s *Server) warm(a *activeListener, b *listenerBuild, f func()) {
+	if w := a.warming; w != nil {
+		w.abandon(a.build.byHash)
+	}
+	a.warming = b
+	s.gaugeWarming()
+	b.whenWarm(func() {
+		if a.warming == b {
+			a.warming = nil
+			s.gaugeWarming()
+			f()
+		}
+	})
+}
+
+func (s *Server) gaugeWarming() {
+	n := uint64(0)
+	for _, a := range s.order {
+		if a.warming != nil {
+			n++
+		}
+	}
+	s.store.SetGauge(s.process.listeners.Gauge(stats.ListenerManagerTotalListenersWarming), n)
+}
+
+// openNew lets a listener serve.
+func (s *Server) openNew(a *activeListener) {
+	s.openAll([]*activeListener{a}, func(err error) {
+		if err != nil {
+			s.countListener(stats.ListenerManagerListenerCreateFailure, 1)
+			s.logger("config").Warn("listener failed to listen", "listener", a.name, "error", err)
+			if s.listeners[a.name] == a {
+				s.removeListener(a.name)
+			}
+			return
+		}
+		s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
+	})
+}
+
+// updateChains is the update in place: chains that are gone drain, the others keep their connections.
+func (s *Server) updateChains(a *activeListener, b *listenerBuild, version string) error {
+	b.l = a.l
+	b.scope = a.build.scope
+	addr, err := address(b.p.GetAddress())
+	if err != nil {
+		return at("address", err)
+	}
+	if err := b.chains(addr, a.build.byHash); err != nil {
+		return err
+	}
+	s.countListener(stats.ListenerManagerListenerModified, 1)
+	s.warm(a, b, func() {
+		s.countListener(stats.ListenerManagerListenerInPlaceUpdated, 1)
+		old := a.build
+		a.build = b
+		s.describe(a, b.p, version, true)
+		a.l.SetChains(b.set)
+		var gone []*chainUse
+		for h, u := range old.byHash {
+			if b.byHash[h] != u {
+				gone = append(gone, u)
+			}
+		}
+		s.drainChains(gone)
+	})
+	return nil
+}
+
+// replaceListener lets another listener take over from a.
+func (s *Server) replaceListener(a *activeListener, b *listenerBuild, version string) error {
+	if err := b.build(); err != nil {
+		return err
+	}
+	if err := s.freeAddress(b, a); err != nil {
+		b.releaseStats()
+		return err
+	}
+	s.countListener(stats.ListenerManagerListenerModified, 1)
+	if s.State() != Live {
+		a.build.abandon(nil)
+		a.build.releaseStats()
+		a.build, a.l, a.unbound = b, b.l, b.unbound()
+		s.describe(a, b.p, version, true)
+		s.route()
+		b.whenWarm(s.wait())
+		return nil
+	}
+	s.warm(a, b, func() {
+		old := *a
+		a.build, a.l, a.unbound, a.accs, a.more = b, b.l, b.unbound(), nil, nil
+		s.describe(a, b.p, version, true)
+		s.takeSockets(&old, a)
+		s.route()
+		s.drainListener(&old)
+	})
+	return nil
+}
+
+// takeSockets moves the sockets of addresses that stay to the new listener, and opens what is missing. What the old one has beyond
+// that is closed when the new ones are open.
+func (s *Server) takeSockets(old, a *activeListener) {
+	have := map[network.Address][]*listener.Acceptor{}
+	for i, x := range specs(old.l) {
+		list := old.accs
+		if i > 0 && i-1 < len(old.more) {
+			list = old.more[i-1]
+		}
+		have[x.Address] = list
+	}
+	missing := false
+	kept := map[network.Address]bool{}
+	for i, x := range specs(a.l) {
+		list := have[x.Address]
+		if a.unbound || len(list) == 0 {
+			missing = !a.unbound
+			continue
+		}
+		kept[x.Address] = true
+		for _, acc := range list {
+			acc.Worker().Post(func() { acc.Serve(a.l) })
+		}
+		if i == 0 {
+			a.accs, a.bound = list, old.bound
+			continue
+		}
+		for len(a.more) < i {
+			a.more = append(a.more, nil)
+		}
+		a.more[i-1] = list
+	}
+	drop := func() {
+		for addr, list := range have {
+			if kept[addr] {
+				continue
+			}
+			for _, acc := range list {
+				acc.Worker().Post(acc.Close)
+			}
+		}
+	}
+	if !missing {
+		drop()
+		return
+	}
+	s.openMissing(a, func(err error) {
+		if err != nil {
+			s.countListener(stats.ListenerManagerListenerCreateFailure, 1)
+			s.logger("config").Warn("listener failed to listen", "listener", a.name, "error", err)
+		}
+		drop()
+	})
+}
+
+// openMissing opens the sockets that a has not yet, one after the other, and lets them accept.
+func (s *Server) openMissing(a *activeListener, done func(error)) {
+	type job struct {
+		w *event.Worker
+		i int
+	}
+	var jobs []job
+	for i := range specs(a.l) {
+		if i == 0 && len(a.accs) > 0 || i > 0 && i-1 < len(a.more) && len(a.more[i-1]) > 0 {
+			continue
+		}
+		for _, w := range s.workers {
+			jobs = append(jobs, job{w, i})
+		}
+	}
+	fresh := map[*listener.Acceptor]bool{}
+	a.each(func(acc *listener.Acceptor) { fresh[acc] = false })
+	var next func(err error)
+	next = func(err error) {
+		if err == nil && len(jobs) > 0 {
+			j := jobs[0]
+			jobs = jobs[1:]
+			a.open(s, j.w, j.i, next)
+			return
+		}
+		a.each(func(acc *listener.Acceptor) {
+			if _, had := fresh[acc]; !had {
+				acc.Worker().Post(func() { _ = acc.Start() })
+			}
+		})
+		s.route()
+		done(err)
+	}
+	next(nil)
+}
+
+// removeListener stops listening for a listener of the API; its connections drain.
 func (s *Server) removeListener(name string) {
 	a := s.listeners[name]
 	if a == nil {
 		return
 	}
 	delete(s.listeners, name)
-	for i := range s.order {
-		if s.order[i] == a {
-			s.order = append(s.order[:i:i], s.order[i+1:]...)
-			break
+	s.order = slices.DeleteFunc(s.order, func(x *activeListener) bool { return x == a })
+	s.forget(a)
+	s.countListener(stats.ListenerManagerListenerRemoved, 1)
+	if a.warming != nil {
+		a.warming.abandon(a.build.byHash)
+		a.warming = nil
+		s.gaugeWarming()
+	}
+	s.route()
+	a.closeSockets()
+	s.drainListener(a)
+}
+
+// route shows the listeners to those that hand connections over by their original destination.
+func (s *Server) route() {
+	m := map[netip.AddrPort]*listener.Listener{}
+	for _, a := range s.order {
+		for _, x := range specs(a.l) {
+			if ip := x.Address.IP; ip.IsValid() {
+				m[netip.AddrPortFrom(ip.Addr().Unmap(), ip.Port())] = a.l
+			}
 		}
 	}
-	a.l.Drain()
-	for i, acc := range a.accs {
-		s.workers[i].Post(acc.Close)
-	}
+	s.redirects.Set(m)
 }

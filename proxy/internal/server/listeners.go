@@ -1,38 +1,29 @@
 package server
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
-	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 
-	aaccesslog "github.com/dragoman-proxy/dragoman/api/accesslog"
-	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/network"
-	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/hcm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/tcpproxy"
 )
 
-// activeListener is a listener and its sockets.
+// activeListener is a listener and its sockets. owner: main loop.
 type activeListener struct {
-	name  string
-	l     *listener.Listener
-	accs  []*listener.Acceptor // by worker
-	bound network.Address
+	name string
+	l    *listener.Listener
+	// accs are the sockets of the first address, by worker; more are those of the additional addresses.
+	accs  []*listener.Acceptor
+	more  [][]*listener.Acceptor
+	bound network.Address // of the first address
+	build *listenerBuild  // nil for the admin listener
+	// warming is what is to replace it, or its chains; nil mostly.
+	warming *listenerBuild
+	unbound bool // bind_to_port is false
+	listenerInfo
 }
 
 func (s *Server) hasCluster(name string) bool {
@@ -40,213 +31,104 @@ func (s *Server) hasCluster(name string) bool {
 	return sl != nil && sl.Load() != nil
 }
 
-// buildListeners makes the static listeners.
+// buildListeners makes the static listeners. The proxy waits for what they wait for.
 func (s *Server) buildListeners() error {
 	return s.cfg.Boot.Listeners(func(it config.Item[*listenerv3.Listener]) error {
-		l, err := s.listener(it.Message)
+		p := it.Message
+		b, err := s.newListenerBuild(p)
+		if err == nil {
+			err = b.build()
+		}
+		if err == nil {
+			err = s.freeAddress(b, nil)
+		}
 		if err != nil {
 			return s.located(it.Path, err)
 		}
-		a := &activeListener{name: it.Message.Name, l: l}
-		s.order = append(s.order, a)
+		s.add(b, "", false)
+		b.whenWarm(s.wait())
 		return nil
 	})
 }
 
-// listener builds one listener.
-func (s *Server) listener(p *listenerv3.Listener) (*listener.Listener, error) {
-	addr, err := address(p.Address)
-	if err != nil {
-		return nil, err
-	}
-	l := &listener.Listener{Name: p.Name, Address: addr}
-	l.Spec = event.ListenSpec{Address: addr, Backlog: int(p.GetTcpBacklogSize().GetValue()), Transparent: p.GetTransparent().GetValue(),
-		Freebind: p.GetFreebind().GetValue(), ReusePort: p.EnableReusePort == nil || p.EnableReusePort.Value}
-	if len(s.workers) == 1 && s.cfg.Options.RestartEpoch == 0 && !addr.IP.IsValid() {
-		l.Spec.ReusePort = false
-	}
-	prefix := p.StatPrefix
-	if prefix == "" {
-		prefix = addr.String()
-	}
-	scope := s.store.Root().Scope("listener").Scope(prefix)
-	l.Stats = scope.Group(stats.Listener)
-	for i := range s.workers {
-		l.WorkerStats = append(l.WorkerStats, scope.Scope(fmt.Sprintf("worker_%d", i)).Group(stats.ListenerWorker))
-	}
-	if len(p.ListenerFilters) > 0 {
-		return nil, errors.New("listener_filters is not supported yet")
-	}
-	limit := 1 << 20
-	if p.PerConnectionBufferLimitBytes != nil {
-		limit = int(p.PerConnectionBufferLimitBytes.Value)
-	}
-	var chains []*listener.Chain
-	for i, fc := range p.FilterChains {
-		ch, err := s.chain(l, fc, scope, limit)
-		if err != nil {
-			return nil, fmt.Errorf("filter_chains[%d]: %w", i, err)
-		}
-		chains = append(chains, ch)
-	}
-	var def *listener.Chain
-	if p.DefaultFilterChain != nil {
-		if def, err = s.chain(l, p.DefaultFilterChain, scope, limit); err != nil {
-			return nil, fmt.Errorf("default_filter_chain: %w", err)
-		}
-	}
-	l.SetChains(listener.NewChains(chains, def))
-	return l, nil
+// add makes a listener of a build one of the proxy's.
+func (s *Server) add(b *listenerBuild, version string, api bool) *activeListener {
+	a := &activeListener{name: b.p.GetName(), l: b.l, build: b, unbound: b.unbound()}
+	s.describe(a, b.p, version, api)
+	s.order = append(s.order, a)
+	s.route()
+	return a
 }
 
-func chainMatch(p *listenerv3.FilterChainMatch) (listener.Match, error) {
-	m := listener.Match{
-		DestinationPort: uint16(p.GetDestinationPort().GetValue()), Transport: p.GetTransportProtocol(), ALPN: p.GetApplicationProtocols(),
-		SourceType: uint8(p.GetSourceType()),
+func (b *listenerBuild) unbound() bool {
+	return b.p.GetBindToPort() != nil && !b.p.GetBindToPort().GetValue() || b.p.GetDeprecatedV1().GetBindToPort() != nil &&
+		!b.p.GetDeprecatedV1().GetBindToPort().GetValue()
+}
+
+// specs are all addresses of the listener.
+func specs(l *listener.Listener) []event.ListenSpec {
+	return append([]event.ListenSpec{l.Spec}, l.More...)
+}
+
+// freeAddress refuses an address that another listener has. old is the one that b replaces.
+func (s *Server) freeAddress(b *listenerBuild, old *activeListener) error {
+	if b.unbound() {
+		return nil
 	}
-	for _, n := range p.GetServerNames() {
-		n = strings.ToLower(n)
-		if strings.Contains(strings.TrimPrefix(n, "*."), "*") {
-			return m, errors.New("partial wildcards are not supported in \"server_names\"")
+	for _, a := range s.order {
+		if a == old || a.unbound || a.l == nil {
+			continue
 		}
-		m.ServerNames = append(m.ServerNames, n)
-	}
-	for _, x := range p.GetSourcePorts() {
-		m.SourcePorts = append(m.SourcePorts, uint16(x))
-	}
-	for _, l := range []struct {
-		from []*corev3.CidrRange
-		to   *[]netip.Prefix
-	}{{p.GetPrefixRanges(), &m.Destination}, {p.GetDirectSourcePrefixRanges(), &m.DirectSource}, {p.GetSourcePrefixRanges(), &m.Source}} {
-		for _, c := range l.from {
-			a, err := netip.ParseAddr(c.AddressPrefix)
-			if err != nil {
-				return m, fmt.Errorf("invalid ip/mask combo '%s/%d' (format is <ip>/<# mask bits>)", c.AddressPrefix, c.GetPrefixLen().GetValue())
+		for _, x := range specs(a.l) {
+			for _, y := range specs(b.l) {
+				if x.Address == y.Address && (x.Address.Path != "" || x.Address.IP.Port() != 0) {
+					return &config.Error{Path: "address", Msg: fmt.Sprintf("error adding listener: '%s' has duplicate address '%s' as existing listener, "+
+						"to check if the listener has duplicated addresses with other listeners or 'enable_reuse_port' is set to 'false' for the listener",
+						b.p.GetName(), y.Address)}
+				}
 			}
-			pre, err := a.Prefix(int(c.GetPrefixLen().GetValue()))
-			if err != nil {
-				return m, fmt.Errorf("invalid ip/mask combo '%s/%d' (format is <ip>/<# mask bits>)", c.AddressPrefix, c.GetPrefixLen().GetValue())
-			}
-			*l.to = append(*l.to, pre)
 		}
 	}
-	return m, nil
-}
-
-func address(a *corev3.Address) (network.Address, error) {
-	switch x := a.GetAddress().(type) {
-	case *corev3.Address_SocketAddress:
-		ip, err := netip.ParseAddr(x.SocketAddress.Address)
-		if err != nil {
-			return network.Address{}, fmt.Errorf("malformed IP address: %s", x.SocketAddress.Address)
-		}
-		return network.AddrFrom(netip.AddrPortFrom(ip, uint16(x.SocketAddress.GetPortValue()))), nil
-	case *corev3.Address_Pipe:
-		return network.Address{Path: x.Pipe.Path}, nil
-	}
-	return network.Address{}, errors.New("address is not supported yet")
-}
-
-func (s *Server) chain(l *listener.Listener, fc *listenerv3.FilterChain, scope astats.Scope, limit int) (*listener.Chain, error) {
-	ch := &listener.Chain{Name: fc.Name, ConnectTimeout: fc.GetTransportSocketConnectTimeout().AsDuration()}
-	var err error
-	if ch.Transport, err = s.downstreamTransport(fc.TransportSocket, scope); err != nil {
-		return nil, err
-	}
-	if ch.Match, err = chainMatch(fc.FilterChainMatch); err != nil {
-		return nil, err
-	}
-	if len(fc.Filters) != 1 {
-		return nil, errors.New("filters: exactly one network filter is supported yet")
-	}
-	f := fc.Filters[0]
-	m, _, err := config.Unpack(f.GetTypedConfig(), nil)
-	if err != nil {
-		return nil, err
-	}
-	switch p := m.(type) {
-	case *hcmv3.HttpConnectionManager:
-		cfg, err := hcm.New(p, s.hcmDeps(l, p, scope, limit))
-		if err != nil {
-			return nil, err
-		}
-		ch.Terminal = hcmTerminal{cfg}
-	case *tcpv3.TcpProxy:
-		cfg, err := tcpproxy.New(p, &tcpproxy.Deps{Root: s.store.Root(), Slot: s.clusters.Slot, Lookup: s.clusters.Lookup,
-			AccessLogs: s.accessLogs, BufferLimit: limit})
-		if err != nil {
-			return nil, err
-		}
-		ch.Terminal = cfg
-	default:
-		return nil, unknownExtension(f.Name, f.GetTypedConfig())
-	}
-	return ch, nil
-}
-
-type hcmTerminal struct{ cfg *hcm.Config }
-
-func (t hcmTerminal) NewHandler(c *conn.Conn) conn.Handler { return hcm.NewConn(t.cfg, c) }
-
-func (s *Server) hcmDeps(l *listener.Listener, p *hcmv3.HttpConnectionManager, scope astats.Scope, limit int) hcm.Deps {
-	filterScope := s.store.Root().Scope("http." + p.StatPrefix)
-	return hcm.Deps{
-		Root: s.store.Root(), Listener: scope, Format: s.format, LocalAddress: s.cfg.Options.LocalAddress, BufferLimit: limit,
-		Draining: l.Draining,
-		Filter: func(name string, a *anypb.Any) (filter.Factory, bool, error) {
-			return s.ext.httpFilter(filterScope, name, a)
-		},
-		Inline: func(p *hcmv3.HttpConnectionManager) (*route.Slot, error) {
-			return s.inlineRoutes(p.GetRouteConfig(), true)
-		},
-		RDS: s.subscribeRDS,
-		AccessLogs: func(p *hcmv3.HttpConnectionManager) (aaccesslog.Loggers, error) {
-			return s.accessLogs(p.AccessLog)
-		},
-		LogFilter: s.mapperFilter,
-	}
-}
-
-func (s *Server) inlineRoutes(rc *routev3.RouteConfiguration, static bool) (*route.Slot, error) {
-	t, err := route.Compile(rc, s.routeDeps(static))
-	if err != nil {
-		return nil, err
-	}
-	sl := &route.Slot{Name: rc.Name}
-	sl.Store(t)
-	return sl, nil
+	return nil
 }
 
 // startListeners opens all sockets, then lets all of them accept, so that a failure leaves nothing half open. done is called on the
-// main loop. Sockets are opened on their workers, one after the other.
+// main loop.
 func (s *Server) startListeners(done func(error)) { s.openAll(s.order, done) }
 
-// openAll opens the sockets of some listeners and lets them accept.
+// openAll opens the sockets of some listeners on their workers, one after the other, and lets them accept.
 func (s *Server) openAll(list []*activeListener, done func(error)) {
 	type job struct {
-		a *activeListener
-		w *event.Worker
+		a    *activeListener
+		w    *event.Worker
+		spec int // index in specs
 	}
 	var jobs []job
 	for _, a := range list {
-		for _, w := range s.workers {
-			jobs = append(jobs, job{a, w})
+		if a.unbound {
+			continue
+		}
+		for i := range specs(a.l) {
+			for _, w := range s.workers {
+				jobs = append(jobs, job{a, w, i})
+			}
 		}
 	}
 	var next func()
 	next = func() {
 		if len(jobs) == 0 {
 			for _, a := range list {
-				a.start(s)
+				a.each(func(acc *listener.Acceptor) { acc.Worker().Post(func() { _ = acc.Start() }) })
 			}
+			s.route() // the kernel may have given ports
 			done(nil)
 			return
 		}
 		j := jobs[0]
 		jobs = jobs[1:]
-		j.a.open(s, j.w, func(err error) {
+		j.a.open(s, j.w, j.spec, func(err error) {
 			if err != nil {
-				done(fmt.Errorf("listener %q: cannot bind %s: %w", j.a.name, j.a.l.Address, err))
+				done(fmt.Errorf("listener %q: cannot bind %s: %w", j.a.name, specs(j.a.l)[j.spec].Address, err))
 				return
 			}
 			next()
@@ -255,45 +137,62 @@ func (s *Server) openAll(list []*activeListener, done func(error)) {
 	next()
 }
 
-// open opens the listener's socket on w. done is called on the main loop.
-func (a *activeListener) open(s *Server, w *event.Worker, done func(error)) {
+// open opens one of the listener's sockets on w. done is called on the main loop.
+func (a *activeListener) open(s *Server, w *event.Worker, i int, done func(error)) {
+	l := a.l
+	spec := &l.Spec
+	if i > 0 {
+		spec = &l.More[i-1]
+	}
 	w.Post(func() {
-		acc, err := listener.Open(a.l, w, s.cfg.Sockets)
-		var bound network.Address
-		if err == nil {
-			bound = acc.LocalAddress()
-		}
+		acc, err := listener.OpenSpec(l, spec, w, s.cfg.Sockets)
 		s.main.Post(func() {
 			if err != nil {
 				done(err)
 				return
 			}
-			if len(a.accs) == 0 {
-				a.bound = bound
-				if a.l.Spec.Address.IP.IsValid() && a.l.Spec.Address.IP.Port() == 0 {
-					a.l.Spec.Address = bound // the other workers share the port that the kernel gave
-				}
+			if spec.Address.IP.IsValid() && spec.Address.IP.Port() == 0 {
+				spec.Address = acc.LocalAddress() // the other workers share the port that the kernel gave
 			}
-			a.accs = append(a.accs, acc)
+			if i == 0 {
+				a.bound = acc.LocalAddress()
+				a.accs = append(a.accs, acc)
+			} else {
+				for len(a.more) < i {
+					a.more = append(a.more, nil)
+				}
+				a.more[i-1] = append(a.more[i-1], acc)
+			}
 			done(nil)
 		})
 	})
 }
 
-// start lets the listener accept on all workers.
-func (a *activeListener) start(s *Server) {
-	for i, acc := range a.accs {
-		s.workers[i].Post(func() { _ = acc.Start() })
+// each calls f for all sockets.
+func (a *activeListener) each(f func(acc *listener.Acceptor)) {
+	for _, acc := range a.accs {
+		f(acc)
 	}
+	for _, list := range a.more {
+		for _, acc := range list {
+			f(acc)
+		}
+	}
+}
+
+// closeSockets stops listening. What waits in the accept queues is reset.
+func (a *activeListener) closeSockets() {
+	a.each(func(acc *listener.Acceptor) { acc.Worker().Post(acc.Close) })
+	a.accs, a.more = nil, nil
 }
 
 // closeOn closes what a worker has of the listeners. owner: w.
 func (s *Server) closeOn(w *event.Worker) {
 	for _, a := range s.order {
-		if w.Index < len(a.accs) {
-			a.accs[w.Index].Close()
-		}
+		a.each(func(acc *listener.Acceptor) {
+			if acc.Worker() == w {
+				acc.Close()
+			}
+		})
 	}
 }
-
-var _ = strings.TrimPrefix

@@ -49,7 +49,8 @@ func (s *session) log(when accesslog.Type) {
 	if len(s.cfg.Logs) == 0 {
 		return
 	}
-	i := &s.info
+	i := s.info
+	i.TerminationDetails = i.Conn.TerminationDetails
 	i.BytesReceived, i.BytesSent = s.down.in, s.up.in
 	i.WireReceived, i.WireSent = s.down.in, s.up.in
 	i.Upstream.WireSent, i.Upstream.WireRecv = s.down.in, s.up.in

@@ -47,7 +47,6 @@ type session struct {
 	tcp      *pool.TCPConn
 	cluster  *cluster.Cluster
 	host     *host.Host
-	target   string // the cluster's name
 
 	seen     int64 // when bytes last moved
 	idle     event.Timer
@@ -61,8 +60,8 @@ type session struct {
 	waiting    bool // for early data or the handshake
 	flushing   bool // the downstream is gone, the upstream takes what is left
 	ended      bool
-	shown      [2]int64 // what the buffered gauges have of us
-	info       stream.Info
+	shown      [2]int64     // what the buffered gauges have of us
+	info       *stream.Info // the connection's
 }
 
 // NewHandler returns the handler of an accepted connection. Call Start of the conn.Conn with it.
@@ -73,8 +72,7 @@ func (c *Config) NewHandler(nc *conn.Conn) conn.Handler {
 	s.up = side{peer: &s.down, s: s}
 	s.idle.Fn = s.onIdle
 	s.seen = s.w.Now()
-	s.info.Start, s.info.StartWall = s.w.Now(), s.w.Wall()
-	s.info.Conn = &nc.Info
+	s.info = nc.StreamInfo()
 	nc.SetLimit(c.BufferLimit)
 	nc.EnableHalfClose()
 	s.count(stats.TCPDownstreamCxTotal)

@@ -16,9 +16,12 @@ import (
 func (s *session) pick() *cluster.Cluster {
 	c := s.cfg
 	var slot *cluster.Slot
+	named := s.named()
 	switch {
-	case s.target != "":
-		slot = c.lookup(s.target)
+	case named != "":
+		if slot = c.lookup(named); slot == nil {
+			s.info.ClusterName, s.info.ClusterNameRaw = named, named
+		}
 	case len(c.targets) == 1:
 		slot = c.targets[0].slot
 	case c.total > 0:
@@ -35,6 +38,16 @@ func (s *session) pick() *cluster.Cluster {
 	}
 	s.info.ClusterName, s.info.ClusterNameRaw = slot.Name(), slot.Name()
 	return slot.Load()
+}
+
+// named returns the cluster that a filter before the proxy has chosen.
+func (s *session) named() string {
+	if !s.info.Conn.HasFilterState() {
+		return ""
+	}
+	v, _ := s.info.Conn.FilterState().Get(network.TCPProxyCluster)
+	name, _ := v.(string)
+	return name
 }
 
 // connect begins an attempt to connect to an upstream host.
@@ -103,7 +116,7 @@ func (u *upstream) OnConnected() {
 	s := (*session)(u)
 	s.connecting, s.ready = false, true
 	s.result(host.ConnectSuccess)
-	i, c := &s.info, s.up.c
+	i, c := s.info, s.up.c
 	i.Upstream.Local = c.Worker().Driver.LocalAddress(c.Handle())
 	c.Info.Local = i.Upstream.Local
 	i.Upstream.Conn, i.Upstream.ConnID = &c.Info, c.Info.ID
@@ -135,7 +148,7 @@ func (u *upstream) OnConnected() {
 // mayServe finds out whether the kernel may move the bytes.
 func (s *session) mayServe() {
 	limit := func(n int) bool { return n == 0 || n >= minSpliceLimit }
-	ok := s.l.splicer != nil && s.down.c.Transport() == nil && s.up.c.Transport() == nil &&
+	ok := s.l.splicer != nil && s.down.c.MaySplice() && s.up.c.MaySplice() &&
 		limit(s.cfg.BufferLimit) && limit(s.cluster.PerConnectionBufferLimit())
 	s.down.splice, s.up.splice = ok, ok
 }

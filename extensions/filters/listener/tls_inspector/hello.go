@@ -1,0 +1,232 @@
+package tls_inspector //nolint:revive // Envoy's name
+
+import "encoding/binary"
+
+// verdict is what is known after the bytes so far.
+type verdict uint8
+
+const (
+	// more: it may become a ClientHello.
+	more verdict = iota
+	// isTLS: it is one, and it could be read.
+	isTLS
+	// notTLS: it cannot become one.
+	notTLS
+	// malformed: it began as one.
+	malformed
+)
+
+// hello is what a ClientHello says, as views into the bytes that it was read from.
+type hello struct {
+	name []byte
+	// alpn is the list of protocols, each behind its length; nil if the extension is absent.
+	alpn []byte
+	// scratch holds a message that came in several records.
+	scratch []byte
+}
+
+const (
+	recordHeader  = 5
+	messageHeader = 4
+	handshake     = 22
+	clientHello   = 1
+	// maxRecord is the longest plaintext record (RFC 8446 section 5.1), and maxMessage the longest ClientHello that TLS
+	// libraries take.
+	maxRecord  = 16 << 10
+	maxMessage = 16 << 10
+
+	extServerName = 0
+	extALPN       = 16
+)
+
+// parse reads a ClientHello from the beginning of b.
+func (h *hello) parse(b []byte) verdict {
+	msg, v := h.message(b)
+	if v != isTLS {
+		return v
+	}
+	if !h.read(msg) {
+		return malformed
+	}
+	return isTLS
+}
+
+// message collects the first handshake message from its records.
+func (h *hello) message(b []byte) ([]byte, verdict) {
+	var msg []byte
+	first := true
+	for {
+		if len(b) < recordHeader {
+			return nil, more
+		}
+		// Whatever the client says of its version, the major number is 3 (RFC 8446 section 5.1).
+		if b[0] != handshake || b[1] != 3 {
+			return nil, notTLS
+		}
+		n := int(binary.BigEndian.Uint16(b[3:]))
+		if n == 0 || n > maxRecord {
+			return nil, notTLS
+		}
+		b = b[recordHeader:]
+		part := b[:min(n, len(b))]
+		switch {
+		case first:
+			msg, first = part, false
+		default:
+			h.scratch = append(append(h.scratch[:0], msg...), part...)
+			msg = h.scratch
+		}
+		if len(msg) > 0 && msg[0] != clientHello {
+			return nil, notTLS
+		}
+		if len(msg) >= messageHeader {
+			size := int(msg[1])<<16 | int(msg[2])<<8 | int(msg[3])
+			if size > maxMessage {
+				return nil, notTLS
+			}
+			if len(msg) >= messageHeader+size {
+				return msg[messageHeader : messageHeader+size], isTLS
+			}
+		}
+		if len(part) < n {
+			return nil, more
+		}
+		b = b[n:]
+	}
+}
+
+// read takes what is wanted out of a ClientHello (RFC 8446 section 4.1.2).
+func (h *hello) read(m []byte) bool {
+	r := reader(m)
+	if !r.skip(2 + 32) { // legacy_version, random
+		return false
+	}
+	session, ok := r.bytes(1)
+	if !ok || len(session) > 32 {
+		return false
+	}
+	ciphers, ok := r.bytes(2)
+	if !ok || len(ciphers) < 2 || len(ciphers)%2 != 0 {
+		return false
+	}
+	if compression, ok := r.bytes(1); !ok || len(compression) == 0 {
+		return false
+	}
+	if len(r) == 0 {
+		return true // no extensions at all
+	}
+	list, ok := r.bytes(2)
+	return ok && len(r) == 0 && h.extensions(list)
+}
+
+func (h *hello) extensions(list reader) bool {
+	for len(list) > 0 {
+		kind, ok := list.uint16()
+		if !ok {
+			return false
+		}
+		body, ok := list.bytes(2)
+		if !ok {
+			return false
+		}
+		switch kind {
+		case extServerName:
+			if !h.serverName(body) {
+				return false
+			}
+		case extALPN:
+			if !h.protocols(body) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// serverName reads the extension of RFC 6066 section 3: a list, of which TLS libraries take exactly one host name.
+func (h *hello) serverName(b reader) bool {
+	list, ok := b.bytes(2)
+	if !ok || len(b) > 0 || len(list) == 0 {
+		return false
+	}
+	if kind := list[0]; kind != 0 {
+		return false
+	}
+	list = list[1:]
+	name, ok := list.bytes(2)
+	if !ok || len(list) > 0 || len(name) == 0 || len(name) > 255 {
+		return false
+	}
+	for _, c := range name {
+		if c == 0 {
+			return false
+		}
+	}
+	h.name = name
+	return true
+}
+
+// protocols checks the list of RFC 7301 section 3.1.
+func (h *hello) protocols(b reader) bool {
+	list, ok := b.bytes(2)
+	if !ok || len(b) > 0 || len(list) < 2 {
+		return false
+	}
+	h.alpn = list
+	for len(list) > 0 {
+		if p, ok := list.bytes(1); !ok || len(p) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// names returns the protocols.
+func (h *hello) names() []string {
+	var out []string
+	for list := reader(h.alpn); len(list) > 0; {
+		p, ok := list.bytes(1)
+		if !ok {
+			break
+		}
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// reader takes length-prefixed fields off its front.
+type reader []byte
+
+func (r *reader) skip(n int) bool {
+	if len(*r) < n {
+		return false
+	}
+	*r = (*r)[n:]
+	return true
+}
+
+func (r *reader) uint16() (int, bool) {
+	if len(*r) < 2 {
+		return 0, false
+	}
+	n := int(binary.BigEndian.Uint16(*r))
+	*r = (*r)[2:]
+	return n, true
+}
+
+// bytes reads a field that is preceded by its length, of one or two bytes.
+func (r *reader) bytes(size int) (reader, bool) {
+	if len(*r) < size {
+		return nil, false
+	}
+	n := int((*r)[0])
+	if size == 2 {
+		n = n<<8 | int((*r)[1])
+	}
+	if len(*r) < size+n {
+		return nil, false
+	}
+	out := (*r)[size : size+n]
+	*r = (*r)[size+n:]
+	return out, true
+}

@@ -1,0 +1,271 @@
+package server
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dragoman-proxy/dragoman/api/network"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+)
+
+var deterministic = proto.MarshalOptions{Deterministic: true}
+
+// Defaults of listeners.
+const (
+	defaultBufferLimit    = 1 << 20
+	defaultFiltersTimeout = 15 * time.Second
+)
+
+// listenerBuild makes a listener of its configuration, or the new chains of one that goes on. owner: main loop.
+type listenerBuild struct {
+	s     *Server
+	p     *listenerv3.Listener
+	l     *listener.Listener // the one that will serve
+	scope astats.Scope
+	limit int
+	set   *listener.Chains
+	// fixed is the hash of everything but the chains, whole that of all; byHash finds the chains that may live on.
+	fixed, whole uint64
+	byHash       map[uint64]*chainUse
+	// pending counts what must have come before the listener serves; warm runs at zero.
+	pending int
+	sealed  bool
+	warm    func()
+}
+
+// chainUse is a filter chain and what goes with it in the end.
+type chainUse struct {
+	ch      *listener.Chain
+	release []func()
+}
+
+func (c *chainUse) close() {
+	for _, f := range c.release {
+		f()
+	}
+	c.release = nil
+}
+
+// newListenerBuild hashes the configuration and builds nothing yet.
+func (s *Server) newListenerBuild(p *listenerv3.Listener) (*listenerBuild, error) {
+	b := &listenerBuild{s: s, p: p, limit: defaultBufferLimit, byHash: map[uint64]*chainUse{}}
+	if n := p.GetPerConnectionBufferLimitBytes(); n != nil {
+		b.limit = int(n.GetValue())
+	}
+	raw, err := deterministic.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	b.whole = xxhash.Sum64(raw)
+	rest := proto.CloneOf(p)
+	rest.FilterChains, rest.DefaultFilterChain, rest.FilterChainMatcher = nil, nil, nil
+	if raw, err = deterministic.Marshal(rest); err != nil {
+		return nil, err
+	}
+	b.fixed = xxhash.Sum64(raw)
+	return b, nil
+}
+
+// build makes a new listener.
+func (b *listenerBuild) build() error {
+	s, p := b.s, b.p
+	addr, err := address(p.GetAddress())
+	if err != nil {
+		return at("address", err)
+	}
+	if err := unsupportedListener(p); err != nil {
+		return err
+	}
+	l := &listener.Listener{Name: p.GetName(), Address: addr, Limit: s.connectionLimit(p.GetName()),
+		FiltersTimeout: defaultFiltersTimeout, ContinueOnTimeout: p.GetContinueOnListenerFiltersTimeout(),
+		MaxAccept: int(p.GetMaxConnectionsToAcceptPerSocketEvent().GetValue())}
+	b.l = l
+	if t := p.GetListenerFiltersTimeout(); t != nil {
+		l.FiltersTimeout = t.AsDuration()
+	}
+	if p.GetUseOriginalDst().GetValue() { //nolint:staticcheck // deprecated in favour of the filter, which does not hand over
+		l.Redirect = &s.redirects
+	}
+	if p.GetConnectionBalanceConfig().GetExactBalance() != nil {
+		l.Balance = listener.NewBalance(s.workers)
+	}
+	if err := b.sockets(addr); err != nil {
+		return err
+	}
+	b.stats(addr)
+	if l.Logs, err = s.accessLogs(p.GetAccessLog()); err != nil {
+		return at("access_log", err)
+	}
+	if err := b.filters(); err != nil {
+		return err
+	}
+	if err := b.chains(addr, nil); err != nil {
+		return err
+	}
+	l.SetChains(b.set)
+	return nil
+}
+
+func (b *listenerBuild) stats(addr network.Address) {
+	b.scope = b.s.listenerScope(b.p, addr)
+	b.l.Stats = b.scope.Group(stats.Listener)
+	b.l.ConfigStats = b.scope.Group(stats.ListenerConfig)
+	for i := range b.s.workers {
+		b.l.WorkerStats = append(b.l.WorkerStats, b.scope.Scope(fmt.Sprintf("worker_%d", i)).Group(stats.ListenerWorker))
+	}
+}
+
+func (s *Server) listenerScope(p *listenerv3.Listener, addr network.Address) astats.Scope {
+	name := p.GetStatPrefix()
+	if name == "" {
+		name = addr.String()
+	}
+	return s.store.Root().Scope("listener").Scope(name)
+}
+
+// releaseStats gives the groups of a listener that is gone back.
+func (b *listenerBuild) releaseStats() {
+	b.scope.Release(stats.Listener)
+	b.scope.Release(stats.ListenerConfig)
+	for i := range b.l.WorkerStats {
+		b.scope.Scope(fmt.Sprintf("worker_%d", i)).Release(stats.ListenerWorker)
+	}
+}
+
+// unsupportedListener names what there is not yet.
+func unsupportedListener(p *listenerv3.Listener) error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"udp_listener_config", p.GetUdpListenerConfig() != nil},
+		{"internal_listener", p.GetInternalListener() != nil},
+		{"api_listener", p.GetApiListener() != nil},
+		{"filter_chain_matcher", p.GetFilterChainMatcher() != nil},
+		{"connection_balance_config.extend_balance", p.GetConnectionBalanceConfig().GetExtendBalance() != nil},
+	} {
+		if f.set {
+			return &config.Error{Path: f.name, Msg: "is not supported yet"}
+		}
+	}
+	return nil
+}
+
+// Numbers of Linux's socket options.
+const (
+	solSocket, soKeepAlive                            = 1, 9
+	ipprotoTCP, tcpKeepIdle, tcpKeepIntvl, tcpKeepCnt = 6, 4, 5, 6
+	tcpFastOpen                                       = 23
+)
+
+// sockets describes the sockets to open.
+func (b *listenerBuild) sockets(addr network.Address) error {
+	p := b.p
+	spec := event.ListenSpec{Address: addr, Backlog: int(p.GetTcpBacklogSize().GetValue()), Transparent: p.GetTransparent().GetValue(),
+		Freebind: p.GetFreebind().GetValue(), ReusePort: p.GetEnableReusePort() == nil || p.GetEnableReusePort().GetValue(),
+		Mode: p.GetAddress().GetPipe().GetMode()}
+	if len(b.s.workers) == 1 && b.s.cfg.Options.RestartEpoch == 0 && !addr.IP.IsValid() {
+		spec.ReusePort = false
+	}
+	if addr.IP.IsValid() && addr.IP.Addr().Is6() {
+		spec.V6Only = !p.GetAddress().GetSocketAddress().GetIpv4Compat()
+	}
+	spec.Options = socketOptions(p.GetSocketOptions())
+	if n := p.GetTcpFastOpenQueueLength(); n != nil {
+		spec.Options = append(spec.Options, event.SocketOption{Level: ipprotoTCP, Name: tcpFastOpen, Int: int(n.GetValue()), State: event.StateListening})
+	}
+	spec.Options = append(spec.Options, keepalive(p.GetTcpKeepalive())...)
+	b.l.Spec = spec
+	for i, x := range p.GetAdditionalAddresses() {
+		more := spec
+		var err error
+		if more.Address, err = address(x.GetAddress()); err != nil {
+			return at(fmt.Sprintf("additional_addresses[%d].address", i), err)
+		}
+		if o := x.GetSocketOptions(); o != nil {
+			more.Options = socketOptions(o.GetSocketOptions())
+		}
+		more.Mode = x.GetAddress().GetPipe().GetMode()
+		b.l.More = append(b.l.More, more)
+	}
+	return nil
+}
+
+func keepalive(k *corev3.TcpKeepalive) (list []event.SocketOption) {
+	if k == nil {
+		return nil
+	}
+	set := func(level, name, v int) {
+		list = append(list, event.SocketOption{Level: level, Name: name, Int: v, State: event.StatePrebind})
+	}
+	set(solSocket, soKeepAlive, 1)
+	if n := k.GetKeepaliveProbes(); n != nil {
+		set(ipprotoTCP, tcpKeepCnt, int(n.GetValue()))
+	}
+	if n := k.GetKeepaliveTime(); n != nil {
+		set(ipprotoTCP, tcpKeepIdle, int(n.GetValue()))
+	}
+	if n := k.GetKeepaliveInterval(); n != nil {
+		set(ipprotoTCP, tcpKeepIntvl, int(n.GetValue()))
+	}
+	return list
+}
+
+func socketOptions(list []*corev3.SocketOption) (out []event.SocketOption) {
+	for _, o := range list {
+		so := event.SocketOption{Level: int(o.GetLevel()), Name: int(o.GetName()), Int: int(o.GetIntValue()), State: uint8(o.GetState())}
+		if v, ok := o.GetValue().(*corev3.SocketOption_BufValue); ok {
+			so.Buf = v.BufValue
+		}
+		out = append(out, so)
+	}
+	return out
+}
+
+func address(a *corev3.Address) (network.Address, error) {
+	switch x := a.GetAddress().(type) {
+	case *corev3.Address_SocketAddress:
+		ip, err := netip.ParseAddr(x.SocketAddress.GetAddress())
+		if err != nil {
+			return network.Address{}, fmt.Errorf("malformed IP address: %s", x.SocketAddress.GetAddress())
+		}
+		return network.AddrFrom(netip.AddrPortFrom(ip, uint16(x.SocketAddress.GetPortValue()))), nil
+	case *corev3.Address_Pipe:
+		return network.Address{Path: x.Pipe.GetPath()}, nil
+	}
+	return network.Address{}, &config.Error{Msg: "is not supported yet"}
+}
+
+// connectionLimit reads the limit of a listener's connections from the runtime.
+func (s *Server) connectionLimit(name string) func() int64 {
+	if s.runtime == nil || name == "" {
+		return nil
+	}
+	key := "envoy.resource_limits.listener." + name + ".connection_limit"
+	const unlimited = 1<<63 - 1
+	return func() int64 { return int64(s.runtime.Uint(key, unlimited)) }
+}
+
+// at gives an error its place below the message that is being read.
+func at(path string, err error) error {
+	e, ok := err.(*config.Error)
+	if !ok {
+		return &config.Error{Path: path, Msg: err.Error()}
+	}
+	x := *e
+	if x.Path != "" {
+		path += "." + x.Path
+	}
+	x.Path = path
+	return &x
+}

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	aaccesslog "github.com/dragoman-proxy/dragoman/api/accesslog"
+	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/hcm"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/tcpproxy"
+)
+
+// chains builds the filter chains. Those of old that did not change are taken over as they are, with their connections.
+func (b *listenerBuild) chains(addr network.Address, old map[uint64]*chainUse) error {
+	adding := func(err error) error {
+		e, ok := err.(*config.Error)
+		if !ok {
+			e = &config.Error{Msg: err.Error()}
+		}
+		x := *e
+		x.Msg = fmt.Sprintf("error adding listener '%s': %s", addr, x.Msg)
+		return &x
+	}
+	p := b.p
+	if len(p.GetFilterChains()) == 0 && p.GetDefaultFilterChain() == nil {
+		return adding(&config.Error{Path: "filter_chains", Msg: "no filter chains specified"})
+	}
+	if err := uniqueMatches(p); err != nil {
+		return adding(err)
+	}
+	var list []*listener.Chain
+	for i, fc := range p.GetFilterChains() {
+		path := fmt.Sprintf("filter_chains[%d]", i)
+		m, err := chainMatch(fc.GetFilterChainMatch(), fc.GetName())
+		if err != nil {
+			return adding(at(path, err))
+		}
+		ch, err := b.chain(fc, m, old)
+		if err != nil {
+			return at(path, err)
+		}
+		list = append(list, ch)
+	}
+	var def *listener.Chain
+	if fc := p.GetDefaultFilterChain(); fc != nil {
+		var err error
+		if def, err = b.chain(fc, listener.Match{}, old); err != nil {
+			return at("default_filter_chain", err)
+		}
+	}
+	var err error
+	if b.set, err = listener.NewChains(list, def); err != nil {
+		return adding(err)
+	}
+	return nil
+}
+
+// chain builds one filter chain, or takes it over.
+func (b *listenerBuild) chain(fc *listenerv3.FilterChain, m listener.Match, old map[uint64]*chainUse) (*listener.Chain, error) {
+	raw, err := deterministic.Marshal(fc)
+	if err != nil {
+		return nil, err
+	}
+	hash := xxhash.Sum64(raw)
+	if u := old[hash]; u != nil {
+		b.byHash[hash] = u
+		return u.ch, nil
+	}
+	u := &chainUse{ch: &listener.Chain{Name: fc.GetName(), Match: m, ConnectTimeout: fc.GetTransportSocketConnectTimeout().AsDuration()}}
+	if u.ch.Transport, err = b.s.downstreamTransport(fc.GetTransportSocket(), b.scope); err != nil {
+		return nil, at("transport_socket", err)
+	}
+	last := len(fc.GetFilters()) - 1
+	for i, f := range fc.GetFilters() {
+		if err := b.networkFilter(u, f, i == last); err != nil {
+			return nil, at(fmt.Sprintf("filters[%d]", i), err)
+		}
+	}
+	b.byHash[hash] = u
+	return u.ch, nil
+}
+
+// networkFilter adds one network filter to a chain: the engine's own two, or an extension.
+func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bool) error {
+	a := f.GetTypedConfig()
+	if f.GetConfigDiscovery() != nil {
+		return &config.Error{Path: "config_discovery", Msg: "is not supported yet"}
+	}
+	m, _, err := config.Unpack(a, nil)
+	if err != nil {
+		return at("typed_config", err)
+	}
+	switch p := m.(type) {
+	case *hcmv3.HttpConnectionManager:
+		if err := terminal(f, "envoy.filters.network.http_connection_manager", true, last); err != nil {
+			return err
+		}
+		cfg, err := hcm.New(p, b.hcmDeps(u, p))
+		if err != nil {
+			return at("typed_config", err)
+		}
+		u.ch.Terminal = hcmTerminal{cfg}
+		return nil
+	case *tcpv3.TcpProxy:
+		if err := terminal(f, "envoy.filters.network.tcp_proxy", true, last); err != nil {
+			return err
+		}
+		s := b.s
+		cfg, err := tcpproxy.New(p, &tcpproxy.Deps{Root: s.store.Root(), Slot: s.clusters.Slot, Lookup: s.clusters.Lookup,
+			AccessLogs: s.accessLogs, BufferLimit: b.limit})
+		if err != nil {
+			return at("typed_config", err)
+		}
+		u.ch.Terminal = cfg
+		return nil
+	}
+	x := b.s.ext.network[shortURL(a.GetTypeUrl())]
+	if x == nil {
+		return unknownExtension(f.GetName(), a)
+	}
+	if err := terminal(f, x.Name, x.Terminal, last); err != nil {
+		return err
+	}
+	mk, err := x.New(m, &factoryContext{s: b.s, scope: b.s.store.Root()})
+	if err != nil {
+		return at("typed_config", err)
+	}
+	u.ch.Filters = append(u.ch.Filters, mk)
+	return nil
+}
+
+// terminal checks that a filter stands where it may.
+func terminal(f *listenerv3.Filter, typ string, is, last bool) error {
+	switch {
+	case is && !last:
+		return &config.Error{Msg: fmt.Sprintf("Error: terminal filter named %s of type %s must be the last filter in a network filter chain.",
+			f.GetName(), typ)}
+	case !is && last:
+		return &config.Error{Msg: fmt.Sprintf("Error: non-terminal filter named %s of type %s is the last filter in a network filter chain.",
+			f.GetName(), typ)}
+	}
+	return nil
+}
+
+type hcmTerminal struct{ cfg *hcm.Config }
+
+func (t hcmTerminal) NewHandler(c *conn.Conn) conn.Handler { return hcm.NewConn(t.cfg, c) }
+
+func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm.Deps {
+	s := b.s
+	filterScope := s.store.Root().Scope("http." + p.StatPrefix)
+	return hcm.Deps{
+		Root: s.store.Root(), Listener: b.scope, Format: s.format, LocalAddress: s.cfg.Options.LocalAddress, BufferLimit: b.limit,
+		Draining: s.draining(u.ch.Draining), Runtime: s.runtime,
+		Filter: func(name string, a *anypb.Any) (filter.Factory, bool, error) {
+			return s.ext.httpFilter(filterScope, name, a)
+		},
+		Inline: func(p *hcmv3.HttpConnectionManager) (*route.Slot, error) {
+			return s.inlineRoutes(p.GetRouteConfig(), true)
+		},
+		RDS: func(r *hcmv3.Rds, prefix string) (*route.Slot, error) {
+			slot, release, err := s.dynamic.rds.Get(r.GetConfigSource(), r.GetRouteConfigName(), s.store.Root().Scope("http."+prefix), b.target())
+			if err == nil {
+				u.release = append(u.release, release)
+			}
+			return slot, err
+		},
+		AccessLogs: func(p *hcmv3.HttpConnectionManager) (aaccesslog.Loggers, error) {
+			return s.accessLogs(p.AccessLog)
+		},
+		LogFilter: s.mapperFilter,
+	}
+}
+
+func (s *Server) inlineRoutes(rc *routev3.RouteConfiguration, static bool) (*route.Slot, error) {
+	t, err := route.Compile(rc, s.routeDeps(static))
+	if err != nil {
+		return nil, err
+	}
+	sl := &route.Slot{Name: rc.Name}
+	sl.Store(t)
+	return sl, nil
+}
+
+// target makes the listener wait for one more thing; the result says that it has come. It may be called more than once.
+func (b *listenerBuild) target() func() {
+	b.pending++
+	done := false
+	return func() {
+		if !done {
+			done = true
+			b.pending--
+			b.ready()
+		}
+	}
+}
+
+// whenWarm runs f once everything that the listener waits for is there: maybe now.
+func (b *listenerBuild) whenWarm(f func()) {
+	b.warm, b.sealed = f, true
+	b.ready()
+}
+
+func (b *listenerBuild) ready() {
+	if f := b.warm; b.pending == 0 && b.sealed && f != nil {
+		b.warm = nil
+		f()
+	}
+}
+
+// abandon gives back what a build has taken, except for chains of others.
+func (b *listenerBuild) abandon(keep map[uint64]*chainUse) {
+	b.warm = nil
+	for h, u := range b.byHash {
+		if keep[h] != u {
+			u.close()
+		}
+	}
+}

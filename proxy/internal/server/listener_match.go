@@ -1,0 +1,110 @@
+package server
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+)
+
+// chainMatch compiles a filter chain match. Errors are Envoy's, without the part that names the listener.
+func chainMatch(p *listenerv3.FilterChainMatch, chain string) (listener.Match, error) {
+	m := listener.Match{
+		DestinationPort: uint16(p.GetDestinationPort().GetValue()), Transport: p.GetTransportProtocol(), ALPN: p.GetApplicationProtocols(),
+		SourceType: uint8(p.GetSourceType()),
+	}
+	if p.GetAddressSuffix() != "" || p.GetSuffixLen() != nil {
+		return m, &config.Error{Path: "filter_chain_match", Msg: "filter chain '" + chain + "' contains unimplemented fields"}
+	}
+	for i, n := range p.GetServerNames() {
+		n = strings.ToLower(n)
+		if strings.Contains(n, "*") && !strings.HasPrefix(n, "*.") {
+			return m, &config.Error{Path: fmt.Sprintf("filter_chain_match.server_names[%d]", i), Found: p.ServerNames[i],
+				Msg: `partial wildcards are not supported in "server_names"`}
+		}
+		m.ServerNames = append(m.ServerNames, n)
+	}
+	for _, x := range p.GetSourcePorts() {
+		m.SourcePorts = append(m.SourcePorts, uint16(x))
+	}
+	for _, l := range []struct {
+		field string
+		from  []*corev3.CidrRange
+		to    *[]netip.Prefix
+	}{
+		{"prefix_ranges", p.GetPrefixRanges(), &m.Destination},
+		{"direct_source_prefix_ranges", p.GetDirectSourcePrefixRanges(), &m.DirectSource},
+		{"source_prefix_ranges", p.GetSourcePrefixRanges(), &m.Source},
+	} {
+		for i, c := range l.from {
+			pre, err := prefix(c)
+			if err != nil {
+				return m, at(fmt.Sprintf("filter_chain_match.%s[%d]", l.field, i), err)
+			}
+			*l.to = append(*l.to, pre)
+		}
+	}
+	return m, nil
+}
+
+func prefix(c *corev3.CidrRange) (netip.Prefix, error) {
+	a, err := netip.ParseAddr(c.GetAddressPrefix())
+	if err == nil {
+		a = a.Unmap().WithZone("")
+		bits := int(c.GetPrefixLen().GetValue())
+		if p, err := a.Prefix(min(bits, a.BitLen())); err == nil {
+			return p, nil
+		}
+	}
+	return netip.Prefix{}, &config.Error{Msg: fmt.Sprintf("invalid ip/mask combo '%s/%d' (format is <ip>/<# mask bits>)", c.GetAddressPrefix(),
+		c.GetPrefixLen().GetValue())}
+}
+
+// uniqueMatches refuses two chains that say the same, in Envoy's words. Chains that overlap in another way are found when the set is
+// built.
+func uniqueMatches(p *listenerv3.Listener) error {
+	seen := map[string]string{}
+	for i, fc := range p.GetFilterChains() {
+		m := fc.GetFilterChainMatch()
+		raw, err := deterministic.Marshal(m)
+		if err != nil {
+			return err
+		}
+		first, twice := seen[string(raw)]
+		if !twice {
+			seen[string(raw)] = fc.GetName()
+			continue
+		}
+		return &config.Error{Path: fmt.Sprintf("filter_chains[%d]", i), Msg: fmt.Sprintf(
+			"filter chain '%s' has the same matching rules defined as '%s'. duplicate matcher is: %s", fc.GetName(), first, compactJSON(m))}
+	}
+	return nil
+}
+
+// compactJSON prints a small message as Envoy does in its errors: field names as in the proto, no blanks.
+func compactJSON(m *listenerv3.FilterChainMatch) string {
+	if m == nil {
+		return "{}"
+	}
+	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return "{}"
+	}
+	var b strings.Builder
+	quoted := false
+	for i, c := range raw { // protojson puts blanks in at random, so that nobody relies on its bytes
+		if c == '"' && (i == 0 || raw[i-1] != '\\') {
+			quoted = !quoted
+		}
+		if c != ' ' || quoted {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
