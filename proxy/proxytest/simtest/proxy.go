@@ -23,13 +23,19 @@ func Proxy(bootstrap string, n int) Build {
 		for i, u := range net.Upstreams {
 			text = strings.ReplaceAll(text, fmt.Sprint("UPSTREAM_", i), socketAddress(u))
 		}
+		splice := w.Rand("splice").IntN(2) == 0
 		boot, err := config.Open("", config.Options{ConfigYAML: text})
 		if err != nil {
 			return nil, err
 		}
 		s, err := server.New(server.Config{
 			Boot: boot, Concurrency: n, Clock: w.Clock(), Rand: w.Rand,
-			Driver: func(worker string) (event.Driver, error) { return w.Driver(worker), nil },
+			Driver: func(worker string) (event.Driver, error) {
+				if splice {
+					return w.SplicingDriver(worker), nil
+				}
+				return w.Driver(worker), nil
+			},
 		})
 		if err != nil {
 			return nil, err

@@ -38,6 +38,7 @@ type World struct {
 	drivers   []*driver
 	stalled   []int64 // until when each worker of this Run stands still
 	ports     uint16
+	pipes     int // that are not closed
 	conns     uint32
 	hash      uint64
 }
@@ -200,7 +201,10 @@ func (w *World) slip() {
 	}
 }
 
-// Open describes every handle and peer that is not closed, for leak checks.
+// Pipes returns how many pipes are open.
+func (w *World) Pipes() int { return w.pipes }
+
+// Open describes every handle and server that is not closed, for leak checks.
 func (w *World) Open() (open []string) {
 	for _, d := range w.drivers {
 		for h, s := range d.socks {
