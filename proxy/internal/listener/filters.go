@@ -138,7 +138,7 @@ func (f *filtering) onTimeout() {
 		f.finish()
 		return
 	}
-	f.s.c.Close(network.NoFlush, "")
+	f.s.drop()
 }
 
 // OnConnected implements conn.Handler.
@@ -199,7 +199,7 @@ func (f *filtering) ContinueListenerFilter(ok bool) {
 	switch {
 	case f.over:
 	case !ok:
-		f.s.c.Close(network.NoFlush, "")
+		f.s.drop()
 	case f.inCall:
 		f.verdict = true
 	case f.cur != nil:

@@ -156,6 +156,15 @@ func (s *session) refuse() {
 		i.Flags.Set(stream.NoRouteFound)
 		i.Details = "filter_chain_not_found"
 	}
+	s.drop()
+}
+
+// drop closes a connection that has no chain. Bytes that nobody took make it a reset, as they would if they were still in the kernel.
+func (s *session) drop() {
+	if s.c.Unread() > 0 {
+		s.c.Close(network.Abort, "")
+		return
+	}
 	s.c.Close(network.NoFlush, "")
 }
 
@@ -177,7 +186,6 @@ func (s *session) onHandshakeTimeout() {
 	s.l.count(s.w, stats.ListenerDownstreamCxTransportSocketConnectTimeout)
 	i := &s.c.Info
 	i.TerminationDetails = "transport socket timeout was reached"
-	i.TransportFailure = "connect timeout"
 	s.c.Close(network.NoFlush, "transport_socket_timeout")
 }
 
@@ -185,6 +193,9 @@ func (s *session) onHandshakeTimeout() {
 func (s *session) OnClose(why conn.Closed) {
 	s.stopHandshakeTimer()
 	s.Handler.OnClose(why)
+	if s.chain == nil {
+		s.c.Info.CloseType = "Normal"
+	}
 	s.log()
 	l, st := s.l, s.w.Stats
 	if s.chain != nil {

@@ -14,10 +14,8 @@ import (
 // counter is a session as what counts the bytes of a plain downstream connection.
 type counter session
 
-// OnRead implements conn.Counter.
-func (k *counter) OnRead(n int) {
-	k.w.Stats.Add(k.cfg.Stats.Counter(stats.TCPDownstreamCxRxBytesTotal), uint64(n))
-}
+// OnRead implements conn.Counter. What is read is counted when it arrives here: listener filters may have read it before.
+func (k *counter) OnRead(int) {}
 
 // OnWritten implements conn.Counter.
 func (k *counter) OnWritten(n int) {
@@ -46,15 +44,29 @@ func (s *session) show(i int, c *conn.Conn) {
 
 // log writes a line to all access logs.
 func (s *session) log(when accesslog.Type) {
-	if len(s.cfg.Logs) == 0 {
-		return
+	if len(s.cfg.Logs) > 0 {
+		s.fill()
+		s.cfg.Logs.Log(s.w, s.info, when)
 	}
+}
+
+// fill brings what is known of the session up to date.
+func (s *session) fill() {
 	i := s.info
 	i.TerminationDetails = i.Conn.TerminationDetails
 	i.BytesReceived, i.BytesSent = s.down.in, s.up.in
 	i.WireReceived, i.WireSent = s.down.in, s.up.in
 	i.Upstream.WireSent, i.Upstream.WireRecv = s.down.in, s.up.in
-	s.cfg.Logs.Log(s.w, i, when)
+}
+
+// came counts bytes from one end.
+func (d *side) came(n int) {
+	s := d.s
+	d.in += uint64(n)
+	s.seen = s.w.Now()
+	if d == &s.down {
+		s.w.Stats.Add(s.cfg.Stats.Counter(stats.TCPDownstreamCxRxBytesTotal), uint64(n))
+	}
 }
 
 func (s *session) onPeriodic() {

@@ -42,8 +42,7 @@ type side struct {
 func (d *side) data(b []byte) int {
 	s := d.s
 	n := len(b)
-	d.in += uint64(n)
-	s.seen = s.w.Now()
+	d.came(n)
 	if d.peer.c == nil {
 		return n
 	}
@@ -112,8 +111,7 @@ func (d *side) move() {
 			return
 		}
 		d.pipe, d.n = p, n
-		d.in += uint64(n)
-		s.seen = s.w.Now()
+		d.came(n)
 		if n >= smallMove {
 			d.small = 0
 		} else if d.small++; d.small == maxSmallMoves {

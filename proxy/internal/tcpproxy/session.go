@@ -136,11 +136,7 @@ func (s *session) OnData(b []byte) int {
 	if !s.ready {
 		return s.early(b)
 	}
-	n := s.down.data(b)
-	if s.down.c != nil && s.down.c.Transport() != nil {
-		s.w.Stats.Add(s.cfg.Stats.Counter(stats.TCPDownstreamCxRxBytesTotal), uint64(n))
-	}
-	return n
+	return s.down.data(b)
 }
 
 // early leaves what comes before there is an upstream connection where it is.
@@ -249,6 +245,7 @@ func (s *session) end() {
 	s.show(0, nil)
 	s.show(1, nil)
 	s.info.End = s.w.Now()
+	s.fill() // the listener's log shows it too
 	s.log(accesslog.TCPConnectionEnd)
 }
 

@@ -50,6 +50,8 @@ func (f *filter) OnData(b []byte) network.FilterStatus {
 	case found:
 		f.apply(v, &h)
 		return network.Continue
+	case endless: // Envoy counts it as if there was none, yet does not let it in
+		return f.refuse(notFoundDisallowed)
 	}
 	return f.refuse([3]stats.CounterIndex{1: v1Error, 2: v2Error}[v])
 }

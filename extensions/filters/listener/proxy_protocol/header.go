@@ -22,14 +22,14 @@ type result uint8
 const (
 	more result = iota
 	found
-	// absent: the connection does not begin with a header.
-	absent
-	// bad: it does, but with one that cannot be used.
+	// endless: the line of version 1 is longer than any header.
+	endless
+	// bad: there is a header, but it cannot be used.
 	bad
 )
 
 const (
-	signature1 = "PROXY "
+	signature1 = "PROXY"
 	signature2 = "\r\n\r\n\x00\r\nQUIT\n"
 	// maxLine is the longest header of version 1, its line end included.
 	maxLine = 107
@@ -55,12 +55,15 @@ func (h *header) parse1(b []byte) result {
 	end := bytes.Index(b[:min(len(b), maxLine)], []byte("\r\n"))
 	if end < 0 {
 		if len(b) >= maxLine {
-			return bad
+			return endless
 		}
 		return more
 	}
 	h.size = end + 2
 	parts := strings.Split(string(b[:end]), " ")
+	if parts[0] != signature1 {
+		return bad
+	}
 	if len(parts) >= 2 && parts[1] == "UNKNOWN" {
 		return found
 	}
