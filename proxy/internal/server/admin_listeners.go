@@ -20,14 +20,20 @@ func (s *Server) serveListeners(r *admin.Request, done func(*admin.Response)) {
 	if r.Query.Get("format") == "json" {
 		out := &adminv3.Listeners{}
 		for _, a := range s.order {
-			out.ListenerStatuses = append(out.ListenerStatuses, &adminv3.ListenerStatus{Name: a.name, LocalAddress: addressOf(a.at())})
+			st := &adminv3.ListenerStatus{Name: a.name, LocalAddress: addressOf(a.at())}
+			for _, x := range a.alsoAt() {
+				st.AdditionalLocalAddresses = append(st.AdditionalLocalAddresses, addressOf(x))
+			}
+			out.ListenerStatuses = append(out.ListenerStatuses, st)
 		}
 		answerJSON(done, out, false)
 		return
 	}
 	var b []byte
 	for _, a := range s.order {
-		b = append(append(append(append(b, a.name...), "::"...), a.at().String()...), '\n')
+		for _, x := range append([]network.Address{a.at()}, a.alsoAt()...) {
+			b = append(append(append(append(b, a.name...), "::"...), x.String()...), '\n')
+		}
 	}
 	done(admin.OK(string(b)))
 }

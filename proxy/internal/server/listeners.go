@@ -180,6 +180,18 @@ func (a *activeListener) each(f func(acc *listener.Acceptor)) {
 	}
 }
 
+// alsoAt are the additional addresses.
+func (a *activeListener) alsoAt() (list []network.Address) {
+	for i := range a.l.More {
+		addr := a.l.More[i].Address
+		if i < len(a.more) && len(a.more[i]) > 0 {
+			addr = a.more[i][0].LocalAddress()
+		}
+		list = append(list, addr)
+	}
+	return list
+}
+
 // closeSockets stops listening. What waits in the accept queues is reset.
 func (a *activeListener) closeSockets() {
 	a.each(func(acc *listener.Acceptor) { acc.Worker().Post(acc.Close) })
