@@ -4,9 +4,11 @@ package proxy
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/dragoman-proxy/dragoman/api/clock"
 	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/api/log"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -14,7 +16,10 @@ import (
 )
 
 // Bootstrap is a configuration that was read and whose syntax is right. It can be used for one proxy.
-type Bootstrap struct{ stream *config.Stream }
+type Bootstrap struct {
+	stream  *config.Stream
+	unknown *int
+}
 
 // Load reads a bootstrap from a file: YAML, JSON, or binary or text protobuf, by its extension. Errors name file, line and column.
 func Load(path string) (*Bootstrap, error) { return LoadWith(path, LoadOptions{}) }
@@ -25,15 +30,28 @@ type LoadOptions struct {
 	ConfigYAML string
 	// AllowUnknownFields lets unknown fields pass (--allow-unknown-static-fields).
 	AllowUnknownFields bool
+	// OnUnknownField is told of each unknown field that passed, OnDeprecated of each use of a deprecated one: where, and what Envoy
+	// says of it. They may be called as late as in New.
+	OnUnknownField, OnDeprecated func(text string)
 }
 
 // LoadWith is Load with options.
 func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
-	s, err := config.Open(path, config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields})
+	unknown := new(int)
+	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, OnUnknownField: func(e *config.Error) {
+		*unknown++
+		if o.OnUnknownField != nil {
+			o.OnUnknownField(e.Error())
+		}
+	}}
+	if o.OnDeprecated != nil {
+		opts.OnDeprecated = func(e *config.Error) { o.OnDeprecated(e.Error()) }
+	}
+	s, err := config.Open(path, opts)
 	if err != nil {
 		return nil, err
 	}
-	return &Bootstrap{s}, nil
+	return &Bootstrap{s, unknown}, nil
 }
 
 // Proxy is a proxy that was built from a bootstrap.
@@ -57,6 +75,9 @@ func WithConcurrency(n int) Option { return func(c *server.Config) { c.Concurren
 // WithClock sets the clock.
 func WithClock(k clock.Clock) Option { return func(c *server.Config) { c.Clock = k } }
 
+// WithLog sets where the application log goes; without it there is none.
+func WithLog(l *log.Set) Option { return func(c *server.Config) { c.Log = l } }
+
 // WithIO chooses the I/O driver: "epoll" or "std"; "" is the system's default.
 func WithIO(kind string) Option {
 	return func(c *server.Config) {
@@ -72,9 +93,12 @@ func WithOptions(o Options) Option {
 // Options are the settings of Envoy's command line that concern a proxy itself. The zero value is Envoy's defaults.
 type Options = server.Options
 
+// CommandLine is the part of Options that only /server_info shows.
+type CommandLine = server.CommandLine
+
 // New builds a proxy. Nothing listens before Run. An error names the place in the configuration.
 func New(b *Bootstrap, opts ...Option) (*Proxy, error) {
-	c := server.Config{Boot: b.stream}
+	c := server.Config{Boot: b.stream, UnknownFields: func() int { return *b.unknown }}
 	for _, o := range opts {
 		o(&c)
 	}
@@ -99,6 +123,9 @@ func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Addrs() }
 
 // Stats returns all stats in Envoy's text form, no older than now; it waits for the workers at most a second.
 func (p *Proxy) Stats() string { return p.s.StatsText() }
+
+// Admin returns the administration interface, for programs that serve it themselves. It works while Run runs.
+func (p *Proxy) Admin() http.Handler { return p.s.AdminHandler() }
 
 // ReopenLogs closes and opens the access logs' files, after they were moved away (SIGUSR1). Safe from any goroutine.
 func (p *Proxy) ReopenLogs() { p.s.ReopenLogs() }

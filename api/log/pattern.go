@@ -182,6 +182,8 @@ func (e *entry) appendSource(dst []byte, verb byte) []byte {
 				dir = dir[:slash+1+dot]
 			}
 			e.frame.File = path.Join(strings.TrimSuffix(dir, "_test"), path.Base(e.frame.File))
+		} else if strings.HasPrefix(e.frame.Function, "main.") {
+			e.frame.File = path.Join("cmd", path.Base(path.Dir(e.frame.File)), path.Base(e.frame.File))
 		}
 	}
 	switch verb {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -20,48 +22,82 @@ import (
 // proxyCommand runs a proxy with Envoy's arguments, and returns the exit code.
 func proxyCommand(args []string) int {
 	f, err := parse(args)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n\nBrief USAGE: \n   %s -c FILE [options], --help for all of them\n", err, os.Args[0])
-		return 1
-	}
+	var arg *argumentError
 	switch {
+	case errors.As(err, &arg):
+		fmt.Fprint(os.Stderr, f.problem(os.Args[0], arg))
+		return 1
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	case f.help:
+		fmt.Print(f.helpText(os.Args[0]))
+		return 0
 	case f.version:
 		fmt.Printf("\n%s  version: %s\n\n", os.Args[0], version.String())
 		return 0
 	case f.hotRestartVersion:
-		fmt.Println("11.104")
+		v := "11.104"
+		if f.disableHotRestart {
+			v = "disabled"
+		}
+		fmt.Fprintln(os.Stderr, v)
 		return 0
 	}
-	setProcess(f.concurrency)
-	b, err := proxy.LoadWith(f.configPath, proxy.LoadOptions{ConfigYAML: f.configYAML, AllowUnknownFields: f.allowUnknown || f.allowUnknownStatic})
+	setProcess(f)
+	l, err := openLog(f)
 	if err != nil {
-		return refuse(f, err)
+		return l.refuse(f, err)
 	}
-	p, err := proxy.New(b, proxy.WithConcurrency(f.concurrency), proxy.WithExtensions(standard.All()...), proxy.WithIO(os.Getenv("DRAGOMAN_IO")),
-		proxy.WithOptions(options(f)))
+	p, err := build(f, l)
 	if err != nil {
-		return refuse(f, err)
+		return l.refuse(f, err)
 	}
 	if f.mode == "validate" {
 		fmt.Printf("configuration '%s' OK\n", f.configPath)
 		return 0
 	}
-	return serve(p)
+	return serve(p, f, l)
 }
 
-// refuse says what is wrong with a configuration.
-func refuse(f *flags, err error) int {
-	fmt.Fprintf(os.Stderr, "error initializing configuration '%s': %v\n", f.configPath, err)
-	return 1
+// build reads the configuration and makes the proxy.
+func build(f *flags, l *appLog) (*proxy.Proxy, error) {
+	misc := l.set.Logger("misc")
+	o := proxy.LoadOptions{ConfigYAML: f.configYAML, AllowUnknownFields: f.allowUnknown || f.allowUnknownStatic}
+	if f.allowUnknown {
+		l.set.Logger("config").Warn("--allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.")
+	}
+	o.OnUnknownField = func(text string) { misc.Warn("Unknown field: " + text) }
+	if !f.skipDeprecated {
+		o.OnDeprecated = func(text string) { misc.Warn(text) }
+	}
+	b, err := proxy.LoadWith(f.configPath, o)
+	if err != nil {
+		return nil, err
+	}
+	set, unknown := withoutExtensions(standard.All(), f.disabledExtensions)
+	for _, n := range unknown {
+		misc.Warn("failed to disable invalid extension name '" + n + "'")
+	}
+	if f.baseIDPath != "" {
+		if err := os.WriteFile(f.baseIDPath, []byte(strconv.FormatUint(uint64(f.baseID), 10)), 0o644); err != nil { //nolint:gosec // others are to read it
+			l.set.Logger("main").Error("cannot open base id output file " + f.baseIDPath + " for writing.")
+		}
+	}
+	return proxy.New(b, proxy.WithConcurrency(int(f.concurrency)), proxy.WithExtensions(set...), proxy.WithIO(os.Getenv("DRAGOMAN_IO")),
+		proxy.WithLog(l.set), proxy.WithOptions(options(f)))
 }
 
 // setProcess sets what concerns the whole process. One more P than workers: a worker that waits in the kernel then keeps its own
 // (docs/design/0001-event-engine.md).
-func setProcess(workers int) {
-	runtime.GOMAXPROCS(workers + 1)
+func setProcess(f *flags) {
+	runtime.GOMAXPROCS(int(max(f.concurrency, 1)) + 1)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent(0))
 		go keepMemory()
+	}
+	if f.mutexTracing {
+		runtime.SetMutexProfileFraction(100)
 	}
 	var lim syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
@@ -71,57 +107,87 @@ func setProcess(workers int) {
 }
 
 // serve runs p until a signal ends it, as Envoy's signals do.
-func serve(p *proxy.Proxy) int {
+func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ch := make(chan os.Signal, 4)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	defer signal.Stop(ch)
+	main := l.set.Logger("main")
 	go func() {
 		for s := range ch {
 			switch s {
 			case syscall.SIGHUP:
-				fmt.Fprintln(os.Stderr, "caught and eating SIGHUP. See documentation for how to hot restart.")
+				main.Warn("caught and eating SIGHUP. See documentation for how to hot restart.")
 			case syscall.SIGUSR1:
+				main.Info("caught SIGUSR1. Reopening access logs.")
+				l.reopen()
 				p.ReopenLogs()
-			default:
-				fmt.Fprintf(os.Stderr, "caught %s\n", map[os.Signal]string{syscall.SIGTERM: "ENVOY_SIGTERM", syscall.SIGINT: "SIGINT"}[s])
+			case syscall.SIGTERM:
+				main.Warn("caught ENVOY_SIGTERM")
+				cancel()
+			case syscall.SIGINT:
+				main.Warn("caught SIGINT")
 				cancel()
 			}
 		}
 	}()
 	go func() { // what loading needed goes back to the system
 		<-p.Ready()
+		if f.mode == "init_only" {
+			cancel()
+			return
+		}
 		debug.FreeOSMemory()
 	}()
 	if err := p.Run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return l.refuse(f, err)
 	}
+	main.Info("exiting")
 	return 0
 }
 
 func options(f *flags) proxy.Options {
 	host, _ := os.Hostname()
+	mode, _ := strconv.ParseUint(f.socketMode, 8, 32)
 	return proxy.Options{
 		DrainTime: f.drain(), DrainImmediate: f.drainStrategy == "immediate",
-		FileFlushInterval: time.Duration(f.fileFlushMsec) * time.Millisecond, FileFlushSize: f.fileFlushKB << 10,
+		FileFlushInterval: time.Duration(f.fileFlushMsec) * time.Millisecond, FileFlushSize: int(f.fileFlushKB) << 10,
 		ServiceCluster: f.serviceCluster, ServiceNode: f.serviceNode, ServiceZone: f.serviceZone,
-		LocalAddress: localAddress(), Hostname: host, Env: os.LookupEnv, RestartEpoch: f.restartEpoch,
+		LocalAddress: localAddress(f.ipVersion == "v6"), Hostname: host, Env: os.LookupEnv, RestartEpoch: int(f.restartEpoch),
+		StatsTags: f.statsTags, CommandLine: proxy.CommandLine{
+			ConfigPath: f.configPath, ConfigYAML: f.configYAML, AllowUnknownStaticFields: f.allowUnknown || f.allowUnknownStatic,
+			RejectUnknownDynamicFields: f.rejectUnknownDynamic, IgnoreUnknownDynamicFields: f.ignoreUnknownDynamic,
+			SkipDeprecatedLogs: f.skipDeprecated, AdminAddressPath: f.adminPath, LocalAddressIPv6: f.ipVersion == "v6",
+			LogLevel: levelName(f.logLevel), ComponentLogLevel: f.componentLogLevel, LogFormat: f.logFormat, LogPath: f.logPath,
+			LogFormatEscaped: f.logEscaped, FineGrainLogging: f.fineGrain, SingleEntryTraces: f.singleEntryTraces,
+			ParentShutdownTime: time.Duration(f.parentShutdown) * time.Second, Mode: f.mode, DisableHotRestart: f.disableHotRestart,
+			EnableMutexTracing: f.mutexTracing, EnableCoreDump: f.coreDump, CPUSetThreads: f.cpuset,
+			DisabledExtensions: list(f.disabledExtensions), BaseID: f.baseID, BaseIDPath: f.baseIDPath, UseDynamicBaseID: f.dynamicBaseID,
+			SkipHotRestartOnNoParent: f.skipNoParent, SkipHotRestartParentStats: f.skipParentStats,
+			SocketPath: f.socketPath, SocketMode: uint32(mode),
+		},
 	}
 }
 
 // localAddress is the address of the first interface that is not the loopback: what x-forwarded-for shows of a loopback client.
-func localAddress() netip.Addr {
+func localAddress(v6 bool) netip.Addr {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return netip.Addr{}
 	}
 	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP.To4()); ok && !ip.IsLoopback() {
-				return ip
-			}
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
 		}
+		ip, ok := netip.AddrFromSlice(n.IP)
+		if ip = ip.Unmap(); ok && ip.Is6() == v6 && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
+			return ip
+		}
+	}
+	if v6 {
+		return netip.IPv6Loopback()
 	}
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }

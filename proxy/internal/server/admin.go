@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -100,3 +101,6 @@ func (s *Server) allowPaths(list []*matcherv3.StringMatcher) error {
 	s.admin.Allow = func(path string) bool { return match([]byte(path)) }
 	return nil
 }
+
+// AdminHandler is the interface for programs that serve it themselves. Safe from any goroutine, while Run runs.
+func (s *Server) AdminHandler() http.Handler { return s.admin.Handler(s.main.Post) }

@@ -189,7 +189,7 @@ func (d *dumpPage) dynamicRoutes(yield func(proto.Message) bool) {
 func (d *dumpPage) staticSecrets(yield func(proto.Message) bool) {
 	for _, x := range d.s.boot.GetStaticResources().GetSecrets() {
 		if !d.one(x.GetName(), wrap(x), yield, func(a *anypb.Any) proto.Message {
-			return &adminv3.SecretsConfigDump_StaticSecret{Name: x.GetName(), Secret: a, LastUpdated: when(d.s.dump.at)}
+			return &adminv3.SecretsConfigDump_StaticSecret{Name: x.GetName(), Secret: a}
 		}) {
 			return
 		}

@@ -15,26 +15,14 @@ import (
 	"github.com/dragoman-proxy/dragoman/internal/version"
 )
 
-// buildNode completes the bootstrap's node: what the command line says of it, and what this build is. Control planes and fleet tools
-// read the latter, so it is the Envoy that we stand in for.
+// buildNode completes the bootstrap's node: what this build is, which control planes and fleet tools read, so it is the Envoy that we
+// stand in for. What the command line says of the node is not in the bootstrap's, which /config_dump shows, but in what the proxy
+// calls itself.
 func (s *Server) buildNode() {
 	if s.boot.Node == nil {
 		s.boot.Node = &corev3.Node{}
 	}
-	n, o := s.boot.Node, s.cfg.Options
-	set := func(to *string, v string) {
-		if v != "" {
-			*to = v
-		}
-	}
-	set(&n.Id, o.ServiceNode)
-	set(&n.Cluster, o.ServiceCluster)
-	if o.ServiceZone != "" {
-		if n.Locality == nil {
-			n.Locality = &corev3.Locality{}
-		}
-		n.Locality.Zone = o.ServiceZone
-	}
+	n := s.boot.Node
 	major, minor, patch := version.Semantic()
 	str := structpb.NewStringValue
 	n.UserAgentName = "envoy"
@@ -48,8 +36,22 @@ func (s *Server) buildNode() {
 	n.Extensions = s.ext.list()
 }
 
-// node returns what discovery requests, /server_info and the dump carry. It must not be changed.
-func (s *Server) node() *corev3.Node { return s.boot.Node }
+// node returns what discovery requests and /server_info carry.
+func (s *Server) node() *corev3.Node {
+	b, o := s.boot.Node, s.cfg.Options
+	n := &corev3.Node{Id: b.Id, Cluster: b.Cluster, Metadata: b.Metadata, DynamicParameters: b.DynamicParameters, Locality: b.Locality,
+		UserAgentName: b.UserAgentName, UserAgentVersionType: b.UserAgentVersionType, Extensions: b.Extensions, ClientFeatures: b.ClientFeatures}
+	if o.ServiceNode != "" {
+		n.Id = o.ServiceNode
+	}
+	if o.ServiceCluster != "" {
+		n.Cluster = o.ServiceCluster
+	}
+	if o.ServiceZone != "" {
+		n.Locality = &corev3.Locality{Region: b.Locality.GetRegion(), Zone: o.ServiceZone, SubZone: b.Locality.GetSubZone()}
+	}
+	return n
+}
 
 // engineExtensions are those that are no ext values: category, name, type URLs.
 var engineExtensions = []struct {

@@ -161,4 +161,5 @@ func (s *Server) becameLive() {
 	s.store.SetGauge(s.process.listeners.Gauge(stats.ListenerManagerWorkersStarted), 1)
 	s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.order)*len(s.workers))
 	s.refresh()
+	s.logger("main").Info("starting main dispatch loop")
 }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+)
+
+// usageWidth is how wide the help is.
+const usageWidth = 75
+
+// usage is the list of all flags, as Envoy prints it for --help and after an argument that it does not understand.
+func (f *flags) usage(program string) string {
+	words := []string{program, ""}
+	for _, o := range f.options {
+		switch {
+		case o.name == "version":
+			words = append(words, "[--]", "[--version]")
+		case o.short != "":
+			words = append(words, strings.Fields("[-"+o.short+o.placeholder()+"]")...)
+		default:
+			words = append(words, strings.Fields("[--"+o.name+o.placeholder()+"]")...)
+		}
+		if _, many := o.value.(*[]string); many {
+			words = append(words, "...")
+		}
+	}
+	return wrap(words, 3, 3+len(program)+2)
+}
+
+// helpText is what --help prints.
+func (f *flags) helpText(program string) string {
+	var b strings.Builder
+	b.WriteString("\nUSAGE: \n\n" + f.usage(program) + "\n\nWhere: \n\n")
+	for _, o := range f.options {
+		if o.name == "version" {
+			b.WriteString("   --,  --ignore_rest\n     Ignores the rest of the labeled arguments following this flag.\n\n")
+		}
+		b.WriteString("   ")
+		if o.short != "" {
+			b.WriteString("-" + o.short + o.placeholder() + ",  ")
+		}
+		b.WriteString("--" + o.name + o.placeholder())
+		if _, many := o.value.(*[]string); many {
+			b.WriteString("  (accepted multiple times)")
+		}
+		b.WriteString("\n" + wrap(strings.Fields(o.help), 5, 5) + "\n")
+	}
+	b.WriteString("\n   envoy\n\n")
+	return b.String()
+}
+
+// problem is what Envoy prints for an argument that it does not understand.
+func (f *flags) problem(program string, e *argumentError) string {
+	return "PARSE ERROR: Argument: " + e.argument + "\n             " + e.problem + "\n\nBrief USAGE: \n" + f.usage(program) +
+		"\nFor complete USAGE and HELP type: \n   " + program + " --help\n\n" + e.Error() + "\n"
+}
+
+func (o *option) placeholder() string {
+	switch o.value.(type) {
+	case *bool:
+		return ""
+	case *uint32:
+		return " <uint32_t>"
+	}
+	return " <string>"
+}
+
+// wrap fills lines with words; first and rest are the indents of the first line and of the others. An empty word is a second space.
+func wrap(words []string, first, rest int) string {
+	var b strings.Builder
+	line := strings.Repeat(" ", first)
+	empty := true
+	for _, w := range words {
+		if !empty && len(line)+1+len(w) > usageWidth+1 {
+			b.WriteString(line + "\n")
+			line, empty = strings.Repeat(" ", rest), true
+		}
+		if !empty {
+			line += " "
+		}
+		line += w
+		empty = false
+	}
+	return b.String() + line + "\n"
+}
