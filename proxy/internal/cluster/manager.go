@@ -23,6 +23,7 @@ type Manager struct {
 
 	// slots are those whose cluster warms up, and what is to be done when there are none.
 	slots    map[string]*Slot
+	early    int // of them, those that serve already
 	whenWarm []func()
 	// first are the sources of clusters that were added before Start.
 	first   []func()

@@ -17,10 +17,12 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/clock"
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
@@ -64,8 +66,16 @@ func newRig(t testing.TB, workers int) *rig {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(d.Close)
-		return event.New(event.Config{Index: i, Name: name, Driver: d, Clock: r.clock, Rand: rand.Seeded([32]byte{byte(i)}), Stats: sh})
+		w := event.New(event.Config{Index: i, Name: name, Driver: d, Clock: r.clock, Rand: rand.Seeded([32]byte{byte(i)}), Stats: sh})
+		t.Cleanup(func() {
+			for _, h := range w.Handlers() {
+				if c, ok := h.(*conn.Conn); ok {
+					c.Close(network.NoFlush, "")
+				}
+			}
+			d.Close()
+		})
+		return w
 	}
 	r.main = worker(-1, "main_thread", r.store.Main())
 	for i := range workers {

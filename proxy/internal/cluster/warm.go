@@ -17,7 +17,9 @@ func (m *Manager) begin(s *Slot, g *generation) {
 	}
 	s.warming = g
 	m.slots[s.name] = s
-	if s.active == nil && g.c.opts.NoWarm {
+	// Clusters of the bootstrap are there at once, as in Envoy: workers begin when all of them are warm.
+	if s.active == nil && (g.c.opts.NoWarm || !g.api) {
+		m.early++
 		m.activate(s, g)
 	}
 	m.gauges()
@@ -71,7 +73,9 @@ func (m *Manager) warmed(s *Slot, g *generation) {
 	}
 	s.warming = nil
 	delete(m.slots, s.name)
-	if s.active != g {
+	if s.active == g {
+		m.early--
+	} else {
 		m.activate(s, g)
 	}
 	m.gauges()
@@ -124,6 +128,7 @@ func (m *Manager) stopWarming(s *Slot) {
 	s.warming = nil
 	delete(m.slots, s.name)
 	if s.active == g {
+		m.early--
 		return // it serves without being warm (wait_for_warm_on_init: false)
 	}
 	g.c.source.stop()
@@ -137,5 +142,5 @@ func (m *Manager) inc(i apistats.CounterIndex) { m.d.Store.Main().Inc(m.stats.Co
 
 func (m *Manager) gauges() {
 	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerActiveClusters), uint64(m.count))
-	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerWarmingClusters), uint64(len(m.slots)))
+	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerWarmingClusters), uint64(len(m.slots)-m.early))
 }

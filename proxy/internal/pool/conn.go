@@ -250,6 +250,7 @@ func (c *Conn) OnConnected() {
 	p.w.Disarm(&c.timer)
 	p.room -= c.capacity()
 	c.connected, c.state = true, open
+	c.nc.Info.Local = p.w.Driver.LocalAddress(c.nc.Handle())
 	p.w.Stats.Record(p.s.Stats.Histogram(stats.ClusterUpstreamCxConnectMs), uint64(p.w.Now()-c.nc.Info.Start)/uint64(time.Millisecond))
 	c.makeCodec()
 	if d := p.s.MaxDuration; d > 0 {

@@ -23,7 +23,8 @@ type Request struct {
 
 // Callbacks are told what became of a Request: exactly one call, which may come from within Start.
 type Callbacks interface {
-	// OnPoolReady hands over a stream on c. The request's head has not been sent.
+	// OnPoolReady hands over a stream on c. The request's head has not been sent. The stream is dead as soon as it has ended: its
+	// memory carries the connection's next stream.
 	OnPoolReady(s codec.ClientStream, c *Conn)
 	// OnPoolFailure: there will be no stream. reason is ResetOverflow, ResetLocalConnectionFailure,
 	// ResetRemoteConnectionFailure or ResetConnectionTimeout; failure is the transport's account of it.

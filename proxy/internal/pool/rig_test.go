@@ -84,6 +84,11 @@ func newRig(t testing.TB, kind string) *rig {
 	}
 	r.guard.Fn = func() {}
 	t.Cleanup(func() {
+		for _, h := range r.w.Handlers() { // of a test that failed
+			if c, ok := h.(*conn.Conn); ok {
+				c.Close(network.NoFlush, "")
+			}
+		}
 		d.Close()
 		if n := r.w.Bufs.Live(); n != 0 {
 			t.Errorf("%d slabs leaked", n)
@@ -248,6 +253,7 @@ type call struct {
 	failure string
 	ready   int
 	onDone  func()
+	onHead  func()
 }
 
 func (r *rig) call(p *pool.Pool, path string) *call {
@@ -295,6 +301,9 @@ func (c *call) end() {
 func (c *call) Decode1xx(*http.HeaderMap) {}
 func (c *call) DecodeHeaders(h *http.HeaderMap, end bool) {
 	c.status = h.StatusCode()
+	if c.onHead != nil {
+		c.onHead()
+	}
 	if end {
 		c.end()
 	}

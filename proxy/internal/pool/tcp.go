@@ -81,6 +81,7 @@ func (t *TCPConn) OnConnected() {
 	s, w := t.s, t.w
 	t.notPending()
 	t.connected = true
+	t.nc.Info.Local = w.Driver.LocalAddress(t.nc.Handle())
 	w.Stats.Record(s.Stats.Histogram(stats.ClusterUpstreamCxConnectMs), uint64(w.Now()-t.nc.Info.Start)/uint64(time.Millisecond))
 	t.breakers.Requests.Force()
 	t.host.RqTotal.Add(1)
