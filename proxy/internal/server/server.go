@@ -121,6 +121,7 @@ type Server struct {
 	runtime       *runtime.Loader
 	guards        *guard.Set
 	dump          dump
+	certs         certs
 	drain         drain
 
 	state    atomic.Int32
@@ -378,7 +379,7 @@ func closeAll(w *event.Worker) {
 func (s *Server) Addrs() map[string][]network.Address {
 	out := map[string][]network.Address{}
 	for _, l := range s.order {
-		out[l.name] = append(out[l.name], l.bound)
+		out[l.name] = append(append(out[l.name], l.bound), l.alsoAt()...)
 	}
 	return out
 }

@@ -37,7 +37,12 @@ func (s *Server) downstreamTransport(ts *corev3.TransportSocket, scope astats.Sc
 	if !ok {
 		return nil, unknownTransport(ts)
 	}
-	return tls.NewServer(p, s.tlsDeps(scope))
+	t, err := tls.NewServer(p, s.tlsDeps(scope))
+	if err != nil {
+		return nil, err
+	}
+	remember(&s.certs, t)
+	return t, nil
 }
 
 const rawBuffer = "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
@@ -52,7 +57,12 @@ func (s *Server) upstreamTransport(_ string, ts *corev3.TransportSocket, scope a
 	if !ok {
 		return nil, unknownTransport(ts)
 	}
-	return tls.NewClient(p, s.tlsDeps(scope))
+	t, err := tls.NewClient(p, s.tlsDeps(scope))
+	if err != nil {
+		return nil, err
+	}
+	remember(&s.certs, t)
+	return t, nil
 }
 
 func unknownTransport(ts *corev3.TransportSocket) error {

@@ -22,6 +22,9 @@ type Context struct {
 	config *tls.Config
 	client bool
 	stats  astats.GroupBase // stats.SSL
+	// loaded are the certificates, and expires is when the first of them does, in seconds since 1970.
+	loaded  []Loaded
+	expires int64
 
 	// Clients: what to say and to check.
 	autoHostSNI bool

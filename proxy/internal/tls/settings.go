@@ -285,6 +285,7 @@ func (b *builder) common(x *Context, client bool) (*tls.Config, error) {
 			return nil, err
 		}
 		cfg.Certificates = append(cfg.Certificates, *c)
+		x.note(p.GetCertificateChain(), c.Certificate[0], false)
 	}
 	if b.valid != nil {
 		p := b.valid()
@@ -296,6 +297,7 @@ func (b *builder) common(x *Context, client bool) (*tls.Config, error) {
 			return nil, err
 		}
 		x.verifier = v
+		x.noteCA(p.GetTrustedCa())
 		cfg.VerifyConnection = v.verify
 	}
 	return cfg, nil
