@@ -8,6 +8,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/route"
 	"github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/internal/invariant"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 )
 
@@ -29,6 +30,8 @@ type Terminal interface {
 	Worker() *event.Worker
 	// ResponseStarted tells whether a response's head was sent.
 	ResponseStarted() bool
+	// RecreateWith is RecreateStream for a filter that keeps the body itself; it takes body if the result is true.
+	RecreateWith(body *buffer.Buffer) bool
 }
 
 func (a *active) Now() int64       { return a.s.owner.Worker().Now() }
@@ -48,6 +51,9 @@ func (a *active) ClearRouteCache()               { a.s.owner.ClearRouteCache() }
 func (a *active) ResponseStarted() bool          { return a.s.responseStarted }
 
 func (a *active) RouteConfig() any {
+	if a.entry == nil {
+		return nil
+	}
 	if r := a.s.owner.Route(); r != nil {
 		return r.FilterConfig(a.entry.Name)
 	}
@@ -65,86 +71,133 @@ func (a *active) AddDecodedData(d *buffer.Buffer, wm bool)   { a.add(&a.s.dec, d
 func (a *active) AddEncodedData(d *buffer.Buffer, wm bool)   { a.add(&a.s.enc, d, wm) }
 func (a *active) InjectDecodedData(d *buffer.Buffer, e bool) { a.inject(&a.s.dec, d, e) }
 func (a *active) InjectEncodedData(d *buffer.Buffer, e bool) { a.inject(&a.s.enc, d, e) }
+func (a *active) AddDecodedTrailers() *http.HeaderMap        { return a.addTrailers(&a.s.dec, 0) }
+func (a *active) AddEncodedTrailers() *http.HeaderMap        { return a.addTrailers(&a.s.enc, 1) }
+func (a *active) BufferedDecodeData() *buffer.Buffer         { return a.s.buffered(&a.s.dec, a) }
+func (a *active) BufferedEncodeData() *buffer.Buffer         { return a.s.buffered(&a.s.enc, a) }
 
+// takes tells whether bytes of a filter have somewhere to go: the end has not been passed on.
+func (hf *half) takes(d *direction) bool {
+	if d.stopped || hf.flags&sawHead == 0 {
+		return false
+	}
+	return hf.flags&sawEnd == 0 || hf.flags&(endHeld|trailersHeld) != 0
+}
+
+// add puts data behind what a holds.
 func (a *active) add(d *direction, data *buffer.Buffer, streaming bool) {
-	if d.stopped {
-		data.Reset()
+	hf := d.half(a)
+	if data == &hf.held {
 		return
 	}
-	_, k := d.side()
-	hf := &a.halves[k]
-	if hf.inCall {
-		hf.added.Move(data)
+	if !hf.takes(d) {
+		data.Reset()
 		return
 	}
 	hf.held.Move(data)
-	hf.watermark = streaming
-	a.s.checkLimit(d, a, hf, hf.held.Len())
+	hf.flags |= kept
+	if streaming {
+		hf.flags |= watermark
+	} else {
+		hf.flags &^= watermark
+	}
+	a.s.checkLimit(d, hf)
 }
 
-// inject passes data to the filters after a at once; headers that a still holds go first.
+// inject passes data to the filters after a at once; a head that a still holds goes first, trailers that it holds last.
 func (a *active) inject(d *direction, data *buffer.Buffer, end bool) {
 	s := a.s
-	if d.stopped {
+	hf := d.half(a)
+	if !hf.takes(d) {
 		data.Reset()
 		return
 	}
-	gen := s.gen
-	_, k := d.side()
-	hf := &a.halves[k]
-	pos := s.position(d, a)
-	if hf.headersHeld {
-		hf.headersHeld = false
+	if hf.flags&passing != 0 { // what goes before is on the stack
+		hf.held.Move(data)
+		hf.flags |= again | kept
+		if end && hf.flags&trailersHeld == 0 {
+			hf.flags |= endHeld
+		}
+		return
+	}
+	gen, pos := s.gen, s.position(d, a)
+	trailers := end && hf.flags&trailersHeld != 0
+	if end {
+		hf.flags &^= endHeld | trailersHeld
+	}
+	if hf.flags&headHeld != 0 {
+		hf.flags &^= headHeld
 		s.headers(d, pos+1, false)
-		if s.gen != gen || d.stopped {
+		if s.gone(d, gen) {
+			data.Reset()
 			return
 		}
 	}
-	if end {
-		hf.finish(d, a.f)
+	s.data(d, pos+1, data, end && !trailers)
+	if trailers && !s.gone(d, gen) {
+		s.trailers(d, pos+1)
 	}
-	s.data(d, pos+1, data, end)
+	if !s.gone(d, gen) {
+		s.relax(d, hf) // it may have come from what was held
+	}
 }
 
-func (a *active) AddDecodedTrailers() *http.HeaderMap {
+// addTrailers makes trailers while a holds the end, which they become.
+func (a *active) addTrailers(d *direction, k int) *http.HeaderMap {
 	s := a.s
-	if s.reqTrailers == nil {
-		s.madeTrailers[0].Init(s.owner.Arena())
-		s.reqTrailers = &s.madeTrailers[0]
+	if d.trailers != nil {
+		return d.trailers
 	}
-	return s.reqTrailers
-}
-
-func (a *active) AddEncodedTrailers() *http.HeaderMap {
-	s := a.s
-	if s.respTrailers == nil {
-		s.madeTrailers[1].Init(s.owner.Arena())
-		s.respTrailers = &s.madeTrailers[1]
+	t := &s.madeTrailers[k]
+	t.Init(s.owner.Arena())
+	s.made = true
+	hf := d.half(a)
+	switch {
+	case d.stopped:
+	case hf.flags&endHeld == 0:
+		invariant.Bug("http filter adds trailers to a message whose end it does not hold", "filter", a.entry.Name)
+	default:
+		hf.flags = hf.flags&^endHeld | trailersHeld
+		d.trailers = t
 	}
-	return s.respTrailers
-}
-
-func (a *active) BufferedDecodeData() *buffer.Buffer { return a.s.buffered(0) }
-func (a *active) BufferedEncodeData() *buffer.Buffer { return a.s.buffered(1) }
-
-func (s *Stream) buffered(k int) *buffer.Buffer {
-	for i := range s.acts {
-		if hf := &s.acts[i].halves[k]; hf.held.Len() > 0 {
-			return &hf.held
-		}
-	}
-	return nil
+	return t
 }
 
 func (a *active) BufferLimit() int         { return a.s.limit }
-func (a *active) SetBufferLimit(bytes int) { a.s.limit = bytes }
-func (a *active) ReadDisable(disable bool) { a.s.owner.ReadDisable(disable) }
+func (a *active) SetBufferLimit(bytes int) { a.s.setLimit(bytes) }
 
-func (a *active) RecreateStream() bool { return a.s.owner.Recreate(a.s.buffered(0)) }
+func (a *active) ReadDisable(disable bool) {
+	if !a.s.destroyed {
+		a.s.owner.ReadDisable(disable)
+	}
+}
 
-func (a *active) ResetStream(reason http.ResetReason) { a.s.owner.Reset(reason) }
+func (a *active) RecreateStream() bool { return a.RecreateWith(a.s.buffered(&a.s.dec, a)) }
+
+func (a *active) RecreateWith(body *buffer.Buffer) bool {
+	s := a.s
+	d := &s.dec
+	kept := body != nil && body.Len() > 0
+	if s.destroyed || s.closing || s.responseStarted || s.pending != nil || !d.received || d.trailers != nil || d.gotBody && !kept {
+		return false
+	}
+	if !s.owner.Recreate(body) {
+		return false
+	}
+	s.dec.stopped, s.enc.stopped = true, true
+	return true
+}
+
+func (a *active) ResetStream(reason http.ResetReason) {
+	if !a.s.destroyed && !a.s.closing {
+		a.s.owner.Reset(reason)
+	}
+}
 
 func (a *active) SubscribeWatermarks(f func(above bool)) {
+	if a.s.destroyed {
+		return
+	}
 	a.s.watchers = append(a.s.watchers, f)
 	if a.s.above > 0 {
 		f(true)

@@ -9,25 +9,30 @@ import (
 
 // The functions of this file carry a message through the chain in either direction. Positions count filters in the order of
 // the direction: decoding goes through the chain as configured, encoding from its end. Position len(acts) is the far end.
-
-func (d *direction) side() (filter.Sides, int) {
-	if d.decode {
-		return filter.Decoder, 0
-	}
-	return filter.Encoder, 1
-}
+//
+// A filter that sees the head or the end holds it (headHeld, endHeld) while its callback runs, so that what it does in there
+// (injecting, adding trailers) is one case with what it does later. Continue is then nothing but letting go.
 
 // at returns the filter at a position, nil if it takes no part in the direction.
 func (s *Stream) at(d *direction, pos int) (*active, *half) {
-	side, k := d.side()
-	if !d.decode {
-		pos = len(s.acts) - 1 - pos
-	}
-	a := &s.acts[pos]
-	if a.sides&side == 0 {
+	if d.decode {
+		if a := &s.acts[pos]; a.sides&filter.Decoder != 0 {
+			return a, &a.halves[0]
+		}
 		return nil, nil
 	}
-	return a, &a.halves[k]
+	if a := &s.acts[len(s.acts)-1-pos]; a.sides&filter.Encoder != 0 {
+		return a, &a.halves[1]
+	}
+	return nil, nil
+}
+
+// half returns a's part of a direction.
+func (d *direction) half(a *active) *half {
+	if d.decode {
+		return &a.halves[0]
+	}
+	return &a.halves[1]
 }
 
 // position is the inverse of at.
@@ -40,21 +45,7 @@ func (s *Stream) position(d *direction, a *active) int {
 			return len(s.acts) - 1 - i
 		}
 	}
-	return 0
-}
-
-func (s *Stream) headersOf(d *direction) *http.HeaderMap {
-	if d.decode {
-		return s.reqHeaders
-	}
-	return s.respHeaders
-}
-
-func (s *Stream) trailersOf(d *direction) *http.HeaderMap {
-	if d.decode {
-		return s.reqTrailers
-	}
-	return s.respTrailers
+	return len(s.acts)
 }
 
 func callHeaders(d *direction, f filter.Filter, h *http.HeaderMap, end bool) filter.HeadersStatus {
@@ -78,11 +69,7 @@ func callTrailers(d *direction, f filter.Filter, h *http.HeaderMap) filter.Trail
 	return f.EncodeTrailers(h)
 }
 
-func (hf *half) finish(d *direction, f filter.Filter) {
-	if hf.complete {
-		return
-	}
-	hf.complete = true
+func callComplete(d *direction, f filter.Filter) {
 	if d.decode {
 		f.DecodeComplete()
 	} else {
@@ -90,312 +77,200 @@ func (hf *half) finish(d *direction, f filter.Filter) {
 	}
 }
 
+// enter and leave surround a callback. leave tells whether there is nothing more to do in this direction: the stream is gone, or a
+// local reply ends it. A reply that has waited for the callback is made now.
+func (s *Stream) enter(h *half, f flags) {
+	h.flags |= f | inCall
+	s.depth++
+}
+
+func (s *Stream) leave(d *direction, gen uint32) bool {
+	s.depth--
+	if s.gen != gen {
+		return true
+	}
+	if !d.stopped {
+		return false
+	}
+	s.settle()
+	return true
+}
+
+// gone tells the same elsewhere.
+func (s *Stream) gone(d *direction, gen uint32) bool { return s.gen != gen || d.stopped }
+
+// complete tells a filter that it has seen the whole message.
+func (s *Stream) complete(d *direction, a *active, gen uint32) (left bool) {
+	s.depth++
+	callComplete(d, a.f)
+	return s.leave(d, gen)
+}
+
 // headers carries the head from position pos on. end: nothing follows.
 func (s *Stream) headers(d *direction, pos int, end bool) {
-	gen := s.gen
-	h := s.headersOf(d)
-	for ; pos < len(s.acts) && !d.skip; pos++ {
-		a, hf := s.at(d, pos)
-		if a == nil {
-			continue
-		}
-		hf.inCall, hf.headersSeen = true, true
-		st := callHeaders(d, a.f, h, end)
-		if s.gen != gen || d.stopped {
-			return
-		}
-		hf.inCall = false
-		added := hf.added.Len() > 0 || end && s.trailersOf(d) != nil
-		switch st {
-		case filter.HeadersContinue:
-		case filter.HeadersContinueAndDontEndStream:
-			if !end {
-				s.bug(a, "HeadersContinueAndDontEndStream without an end of stream")
+	h := d.headers
+	if !d.skip {
+		gen := s.gen
+		for ; pos < len(s.acts); pos++ {
+			a, hf := s.at(d, pos)
+			if a == nil {
+				continue
+			}
+			seen := sawHead | headHeld
+			if end {
+				seen |= sawEnd | endHeld
+			}
+			s.enter(hf, seen)
+			st := callHeaders(d, a.f, h, end)
+			if s.leave(d, gen) || end && s.complete(d, a, gen) {
 				return
 			}
-			hf.noMore = true
-			if !added {
-				end = false
-			}
-		case filter.HeadersStopIteration:
-			hf.headersHeld, hf.endHeld = true, end
-			s.takeAdded(hf)
-			return
-		case filter.HeadersStopAllIterationAndBuffer, filter.HeadersStopAllIterationAndWatermark:
-			hf.headersHeld, hf.stopAll, hf.endHeld = true, true, end
-			hf.watermark = st == filter.HeadersStopAllIterationAndWatermark
-			s.takeAdded(hf)
-			return
-		default:
-			s.bug(a, "unknown headers status")
-			return
-		}
-		if added && end {
-			// The filter gave a message without a body one: its head goes on, then what was added.
-			s.headers(d, pos+1, false)
-			if s.gen != gen || d.stopped {
+			hf.flags &^= inCall
+			if st != filter.HeadersContinue || hf.flags&^(open|passing|kept) != seen || hf.held.Len() > 0 {
+				s.afterHeaders(d, pos, a, hf, st, end)
 				return
 			}
-			s.tail(d, pos+1, &hf.added, true)
-			return
-		}
-		if end {
-			hf.finish(d, a.f)
-		}
-		if hf.added.Len() > 0 {
-			s.headers(d, pos+1, false)
-			if s.gen == gen && !d.stopped {
-				s.data(d, pos+1, &hf.added, false)
-			}
-			return
+			hf.flags = hf.flags&^(headHeld|endHeld) | open
 		}
 	}
 	s.headersOut(d, h, end)
 }
 
-// takeAdded keeps what a filter added in a callback in which it stopped.
-func (s *Stream) takeAdded(hf *half) {
-	if hf.added.Len() > 0 {
-		hf.held.Move(&hf.added)
-	}
-}
-
-// tail passes data (if any) and trailers (if there are), ending the message.
-func (s *Stream) tail(d *direction, pos int, data *buffer.Buffer, end bool) {
-	gen := s.gen
-	trailers := s.trailersOf(d) != nil
-	if data.Len() > 0 || end && !trailers {
-		s.data(d, pos, data, end && !trailers)
-		if s.gen != gen || d.stopped {
+// afterHeaders does what a headers callback asks for, unless it is a plain Continue.
+func (s *Stream) afterHeaders(d *direction, pos int, a *active, hf *half, st filter.HeadersStatus, end bool) {
+	switch st {
+	case filter.HeadersContinue:
+		hf.flags |= open
+		s.release(d, pos, hf, nil)
+		return
+	case filter.HeadersContinueAndDontEndStream:
+		if !end {
+			s.bug(a, "HeadersContinueAndDontEndStream without an end of stream")
 			return
 		}
+		// The head goes on, and what was added; the end stays with the filter.
+		kept := hf.flags & (endHeld | trailersHeld)
+		hf.flags = hf.flags&^kept | open
+		gen := s.gen
+		s.release(d, pos, hf, nil)
+		if !s.gone(d, gen) && hf.flags&(endHeld|trailersHeld) == 0 {
+			hf.flags |= kept
+		}
+		return
+	case filter.HeadersStopIteration:
+		hf.flags |= open
+	case filter.HeadersStopAllIterationAndBuffer:
+		hf.flags &^= watermark
+	case filter.HeadersStopAllIterationAndWatermark:
+		hf.flags |= watermark
+	default:
+		s.bug(a, "unknown headers status")
+		return
 	}
-	if end && trailers {
-		s.trailers(d, pos)
-	}
+	s.keep(d, pos, hf)
 }
 
-// data carries body bytes from position pos on.
+// data carries body bytes from position pos on, and leaves data empty.
 func (s *Stream) data(d *direction, pos int, data *buffer.Buffer, end bool) {
-	gen := s.gen
-	for ; pos < len(s.acts) && !d.skip; pos++ {
-		a, hf := s.at(d, pos)
-		if a == nil {
-			continue
-		}
-		if hf.stopAll {
-			hf.ahead.Move(data)
-			hf.endHeld = hf.endHeld || end
-			s.checkLimit(d, a, hf, hf.ahead.Len())
-			return
-		}
-		hf.inCall = true
-		st := callData(d, a.f, data, end)
-		if s.gen != gen || d.stopped {
-			return
-		}
-		hf.inCall = false
-		if hf.added.Len() > 0 {
-			data.Move(&hf.added)
-		}
-		switch st {
-		case filter.DataContinue:
-			late := end && s.lateTrailers(d)
-			if hf.headersHeld || hf.held.Len() > 0 {
-				if hf.headersHeld {
-					hf.headersHeld = false
-					s.headers(d, pos+1, false)
-					if s.gen != gen || d.stopped {
-						return
-					}
-				}
-				if hf.held.Len() > 0 {
-					hf.held.Move(data)
-					s.unpause(d, hf)
-					s.pass(d, pos, a, hf, &hf.held, end)
-					return
-				}
+	if !d.skip {
+		gen := s.gen
+		for ; pos < len(s.acts); pos++ {
+			a, hf := s.at(d, pos)
+			if a == nil {
+				continue
 			}
-			if late {
-				hf.finish(d, a.f)
-				s.tail(d, pos+1, data, true)
+			if hf.flags&(open|inCall|passing|sawEnd|queued) != open {
+				s.queue(d, hf, data, end)
 				return
 			}
 			if end {
-				hf.finish(d, a.f)
+				s.enter(hf, sawEnd|endHeld)
+			} else {
+				s.enter(hf, 0)
 			}
-		case filter.DataStopIterationAndBuffer, filter.DataStopIterationAndWatermark:
-			hf.held.Move(data)
-			hf.endHeld = hf.endHeld || end
-			hf.watermark = st == filter.DataStopIterationAndWatermark
-			s.checkLimit(d, a, hf, hf.held.Len())
-			return
-		case filter.DataStopIterationNoBuffer:
-			data.Reset()
-			hf.endHeld = hf.endHeld || end
-			return
-		default:
-			s.bug(a, "unknown data status")
-			return
-		}
-		if data.Len() == 0 && !end {
-			return
+			st := callData(d, a.f, data, end)
+			if s.leave(d, gen) || end && s.complete(d, a, gen) {
+				data.Reset()
+				return
+			}
+			hf.flags &^= inCall
+			if st != filter.DataContinue || hf.flags&(headHeld|trailersHeld|queued|paused) != 0 || hf.held.Len() > 0 {
+				s.afterData(d, pos, a, hf, st, data)
+				return
+			}
+			if data.Len() == 0 && !end {
+				return
+			}
+			hf.flags &^= endHeld
 		}
 	}
 	s.dataOut(d, data, end)
 }
 
-// lateTrailers tells whether a filter made trailers while it saw the end in data.
-func (s *Stream) lateTrailers(d *direction) bool {
-	k := 0
-	if !d.decode {
-		k = 1
+// afterData does what a data callback asks for, unless it is a plain Continue.
+func (s *Stream) afterData(d *direction, pos int, a *active, hf *half, st filter.DataStatus, data *buffer.Buffer) {
+	switch st {
+	case filter.DataContinue:
+		s.release(d, pos, hf, data)
+		data.Reset()
+		return
+	case filter.DataStopIterationAndBuffer:
+		hf.flags = hf.flags&^watermark | kept
+		hf.held.Move(data)
+	case filter.DataStopIterationAndWatermark:
+		hf.flags |= watermark | kept
+		hf.held.Move(data)
+	case filter.DataStopIterationNoBuffer:
+		data.Reset()
+	default:
+		data.Reset()
+		s.bug(a, "unknown data status")
+		return
 	}
-	return s.trailersOf(d) == &s.madeTrailers[k]
-}
-
-// pass hands bytes that a filter held on to the next one, and the trailers that it made.
-func (s *Stream) pass(d *direction, pos int, a *active, hf *half, data *buffer.Buffer, end bool) {
-	if end {
-		hf.finish(d, a.f)
-	}
-	s.tail(d, pos+1, data, end)
+	s.keep(d, pos, hf)
 }
 
 // trailers carries trailers from position pos on.
 func (s *Stream) trailers(d *direction, pos int) {
-	gen := s.gen
-	h := s.trailersOf(d)
-	for ; pos < len(s.acts) && !d.skip; pos++ {
-		a, hf := s.at(d, pos)
-		if a == nil {
-			continue
-		}
-		if hf.stopAll {
-			hf.trailersHeld = true
-			return
-		}
-		hf.inCall = true
-		st := callTrailers(d, a.f, h)
-		if s.gen != gen || d.stopped {
-			return
-		}
-		hf.inCall = false
-		s.takeAdded(hf)
-		if st == filter.TrailersStopIteration {
-			hf.trailersHeld = true
-			return
-		}
-		if hf.headersHeld {
-			hf.headersHeld = false
-			s.headers(d, pos+1, false)
-			if s.gen != gen || d.stopped {
+	h := d.trailers
+	if !d.skip {
+		gen := s.gen
+		for ; pos < len(s.acts); pos++ {
+			a, hf := s.at(d, pos)
+			if a == nil {
+				continue
+			}
+			if hf.flags&(open|inCall|passing|sawEnd|queued) != open {
+				if hf.flags&sawEnd == 0 {
+					hf.flags |= queued | aheadTrailers
+				}
 				return
 			}
-		}
-		if hf.held.Len() > 0 {
-			s.unpause(d, hf)
-			s.data(d, pos+1, &hf.held, false)
-			if s.gen != gen || d.stopped {
+			s.enter(hf, sawEnd|trailersHeld)
+			st := callTrailers(d, a.f, h)
+			if s.leave(d, gen) || s.complete(d, a, gen) {
 				return
 			}
+			hf.flags &^= inCall
+			switch {
+			case st == filter.TrailersStopIteration:
+				s.keep(d, pos, hf)
+				return
+			case st != filter.TrailersContinue:
+				s.bug(a, "unknown trailers status")
+				return
+			case hf.flags&(headHeld|trailersHeld|queued|paused) != trailersHeld || hf.held.Len() > 0:
+				s.release(d, pos, hf, nil)
+				return
+			}
+			hf.flags &^= trailersHeld
 		}
-		hf.finish(d, a.f)
 	}
 	s.trailersOut(d, h)
 }
 
-// resume lets go of what the filter at pos holds.
-func (s *Stream) resume(d *direction, a *active) {
-	gen := s.gen
-	_, k := d.side()
-	hf := &a.halves[k]
-	if hf.inCall || d.stopped || !hf.headersHeld && !hf.stopAll && hf.held.Len() == 0 && !hf.endHeld && !hf.trailersHeld {
-		return
-	}
-	pos := s.position(d, a)
-	unseen := hf.stopAll
-	hf.stopAll = false
-	end := hf.endHeld
-	hf.endHeld = false
-	hasTrailers := hf.trailersHeld
-	hf.trailersHeld = false
-	s.unpause(d, hf)
-	if hf.headersHeld {
-		hf.headersHeld = false
-		only := end && hf.held.Len() == 0 && hf.ahead.Len() == 0
-		if only {
-			hf.finish(d, a.f)
-		}
-		s.headers(d, pos+1, only && !(s.trailersOf(d) != nil))
-		if s.gen != gen || d.stopped || only && s.trailersOf(d) == nil {
-			return
-		}
-	}
-	if hf.held.Len() > 0 || end && !unseen {
-		if end && !hasTrailers {
-			hf.finish(d, a.f)
-		}
-		s.tail(d, pos+1, &hf.held, end && !unseen)
-		if s.gen != gen || d.stopped {
-			return
-		}
-	}
-	switch {
-	case unseen && (hf.ahead.Len() > 0 || end):
-		s.data(d, pos, &hf.ahead, end)
-		if s.gen == gen && !d.stopped && hasTrailers {
-			s.trailers(d, pos)
-		}
-	case unseen && hasTrailers:
-		s.trailers(d, pos)
-	case hasTrailers:
-		hf.finish(d, a.f)
-		s.trailers(d, pos+1)
-	}
-}
-
+// bug ends a stream one of whose filters breaks the contract.
 func (s *Stream) bug(a *active, what string) {
 	invariant.Bug("http filter returned an illegal status", "filter", a.entry.Name, "what", what)
 	s.owner.Reset(http.ResetLocal)
-}
-
-// checkLimit is called with the bytes that a filter keeps.
-func (s *Stream) checkLimit(d *direction, a *active, hf *half, n int) {
-	if s.limit == 0 || n <= s.limit {
-		return
-	}
-	if hf.watermark {
-		s.pause(d, hf)
-		return
-	}
-	if d.decode {
-		s.LocalReply(&filter.LocalReply{Code: 413, Body: "Payload Too Large", Details: "request_payload_too_large", GRPCStatus: -1})
-		return
-	}
-	s.responseTooLarge()
-}
-
-func (s *Stream) pause(d *direction, hf *half) {
-	if hf.paused {
-		return
-	}
-	hf.paused = true
-	if d.decode {
-		s.owner.ReadDisable(true)
-	} else {
-		s.OnAboveHighWatermark()
-	}
-}
-
-func (s *Stream) unpause(d *direction, hf *half) {
-	if !hf.paused {
-		return
-	}
-	hf.paused = false
-	if d.decode {
-		s.owner.ReadDisable(false)
-	} else {
-		s.OnBelowLowWatermark()
-	}
 }

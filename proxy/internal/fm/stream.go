@@ -1,8 +1,9 @@
 // Package fm is the HTTP filter manager: it carries one stream's headers, data and trailers through a chain of filters, in both
 // directions, and keeps what filters hold back.
 //
-// A Stream belongs to its worker. hcm uses it for downstream streams; router for upstream filters. It knows neither codecs nor
-// routes: what comes out at the ends goes to its Owner.
+// A Stream belongs to its worker. hcm uses it for downstream streams, async for requests of the proxy's own. It knows neither
+// codecs nor routes: what comes out at the ends goes to its Owner. It never calls a filter back while that filter's callback for
+// the same direction is on the stack: what comes then waits.
 package fm
 
 import (
@@ -23,7 +24,7 @@ type Entry struct {
 	Disabled bool
 }
 
-// Chain is a configured list of filters. It is immutable and shared by all workers.
+// Chain is a configured list of filters, the last of which is the terminal one. It is immutable and shared by all workers.
 type Chain struct{ Entries []Entry }
 
 // Owner is what carries a Stream: the downstream request of hcm. All calls come on the worker.
@@ -43,9 +44,11 @@ type Owner interface {
 	SendTrailers(h *http.HeaderMap)
 	// PrepareLocalReply turns a reply into a head and a body (mappers, formatters, gRPC). The head is the owner's.
 	PrepareLocalReply(r *filter.LocalReply) (h *http.HeaderMap, body string)
-	// ReadDisable holds the client back.
+	// TooLarge is told that a filter buffers more than the limit allows, of the request or of the response. The reply follows.
+	TooLarge(request bool)
+	// ReadDisable holds the client back; calls nest. What is still held back when the stream ends is let go by the owner.
 	ReadDisable(disable bool)
-	// Recreate starts the request anew; body is what was buffered.
+	// Recreate starts the request anew in a later pass, with body instead of the one that was received. false: it cannot.
 	Recreate(body *buffer.Buffer) bool
 	// Reset ends the stream at once. The owner calls Destroy.
 	Reset(reason http.ResetReason)
@@ -53,7 +56,7 @@ type Owner interface {
 	Send(c *filter.Call, done func(*filter.Answer, error)) filter.Canceler
 }
 
-// Stream is one request on its way through a chain.
+// Stream is one request on its way through a chain. It is reused: Init begins, Destroy ends. owner: worker.
 type Stream struct {
 	owner Owner
 	acts  []active
@@ -61,16 +64,22 @@ type Stream struct {
 	enc   direction
 	limit int
 
-	reqHeaders, reqTrailers   *http.HeaderMap
-	respHeaders, respTrailers *http.HeaderMap
-	madeTrailers              [2]http.HeaderMap
+	madeTrailers [2]http.HeaderMap
+	replyBody    buffer.Buffer
 
 	watchers []func(bool)
 	// above counts the reasons for which the client takes no more.
 	above int
 
+	// pending is a local reply that waits for the callbacks on the stack to return. depth counts these.
+	pending *filter.LocalReply
+	depth   int
+
+	made            bool // trailers were
 	responseStarted bool
-	localReply      bool
+	replying        bool // filters are being told of a local reply
+	replied         bool // the response is a local reply
+	closing         bool // the owner is done with the stream
 	destroyed       bool
 	// gen tells callbacks whose stream went away while they were on the stack.
 	gen uint32
@@ -78,10 +87,14 @@ type Stream struct {
 
 // direction is the state of one side of a stream.
 type direction struct {
-	decode  bool
-	skip    bool // no filter takes part: go straight to the end
-	ended   bool // the end has passed all filters
-	stopped bool // nothing is to be passed any more (a local reply ended decoding)
+	headers, trailers *http.HeaderMap
+
+	decode   bool
+	skip     bool // no filter takes part: go straight to the end
+	received bool // the end has entered
+	gotBody  bool // body bytes have entered
+	ended    bool // the end has passed all filters
+	stopped  bool // nothing is to be passed any more
 }
 
 // active is one filter of a stream, and the Callbacks that it got.
@@ -93,69 +106,89 @@ type active struct {
 	halves [2]half
 }
 
-// half is what a filter holds in one direction.
+// half is what there is between a filter and the next one in one direction.
 type half struct {
-	headersHeld  bool // the filter has seen headers and keeps them
-	headersSeen  bool
-	stopAll      bool // the filter gets nothing until it continues
-	watermark    bool // at the limit: flow control, not an error
-	endHeld      bool // the end came with what is held
-	trailersHeld bool
-	paused       bool // we hold the sender back for this filter
-	inCall       bool
-	noMore       bool // the filter has taken the end away (ContinueAndDontEndStream)
-	complete     bool
-	// held is what the filter has seen and keeps; ahead is what it has not seen yet (stopAll); added is what it adds in a
-	// callback.
-	held, ahead, added buffer.Buffer
+	flags flags
+	// held is what the filter has seen and keeps, and what it has added. going is what was held and is being passed on. ahead is
+	// what the filter has not seen yet.
+	held, going, ahead buffer.Buffer
 }
+
+// flags is the state of a half.
+type flags uint16
+
+const (
+	// open: the filter takes data and trailers. It is closed until its headers callback has returned, and by StopAll.
+	open flags = 1 << iota
+	sawHead
+	sawEnd
+	// headHeld, endHeld, trailersHeld: the filter has seen it and has not passed it on. Of the last two at most one is set.
+	headHeld
+	endHeld
+	trailersHeld
+	// queued: something waits in ahead (aheadEnd: and it is the end) or behind it (aheadTrailers).
+	queued
+	aheadEnd
+	aheadTrailers
+	// inCall: the filter's callback is on the stack. passing: what it held is being passed on; again: and there is more now.
+	inCall
+	passing
+	again
+	// watermark: flow control at the limit instead of an error. paused: the sender is held back.
+	watermark
+	paused
+	// kept: the buffers have been used.
+	kept
+)
 
 // Init makes s ready for a request with the filters of chain. limit is the buffer limit in bytes, 0 for none.
 func (s *Stream) Init(owner Owner, chain *Chain, limit int) {
 	s.gen++
 	s.owner, s.limit = owner, limit
 	s.dec, s.enc = direction{decode: true, skip: true}, direction{skip: true}
-	s.reqHeaders, s.reqTrailers, s.respHeaders, s.respTrailers = nil, nil, nil, nil
-	s.above, s.responseStarted, s.localReply, s.destroyed = 0, false, false, false
+	s.above, s.depth, s.pending = 0, 0, nil
+	s.responseStarted, s.replying, s.replied, s.closing, s.destroyed = false, false, false, false, false
 	s.acts = s.acts[:0]
 	if chain != nil {
 		s.build(chain)
 	}
 }
 
-// build makes the filters of the chain. Which of them the route turns on or off is known to it only once, here.
+// build makes the filters of the chain. Which of them the route turns on or off is decided once, here; it cannot turn off the
+// terminal filter.
 func (s *Stream) build(chain *Chain) {
-	if cap(s.acts) < len(chain.Entries) {
-		s.acts = make([]active, 0, len(chain.Entries))
+	n := len(chain.Entries)
+	if cap(s.acts) < n {
+		s.acts = make([]active, 0, n)
 	}
 	var rt route.Entry
-	asked := false
+	if n > 1 {
+		rt = s.owner.Route()
+	}
 	for i := range chain.Entries {
 		e := &chain.Entries[i]
-		if e.Disabled {
-			if !asked {
-				rt, asked = s.owner.Route(), true
-			}
-			if rt == nil {
-				continue
-			}
-			if off, set := rt.FilterDisabled(e.Name); !set || off {
-				continue
+		off := e.Disabled
+		if rt != nil && i < n-1 {
+			if o, set := rt.FilterDisabled(e.Name); set {
+				off = o
 			}
 		}
-		s.acts = s.acts[:len(s.acts)+1]
-		a := &s.acts[len(s.acts)-1]
+		if off {
+			continue
+		}
+		k := len(s.acts)
+		s.acts = s.acts[:k+1]
+		a := &s.acts[k]
 		a.s, a.entry, a.sides = s, e, e.Factory.Sides()
-		a.f = e.Factory.New(a)
+		if a.f = e.Factory.New(a); a.f == nil {
+			s.acts = s.acts[:k]
+		}
 	}
 	pool := &s.owner.Worker().Bufs
 	for i := range s.acts {
 		a := &s.acts[i]
-		for k := range a.halves {
-			h := &a.halves[k]
-			h.held.Init(pool)
-			h.ahead.Init(pool)
-			h.added.Init(pool)
+		if a.halves[0].held.Pool() != pool {
+			a.initBuffers(pool)
 		}
 		if a.sides&filter.Decoder != 0 {
 			s.dec.skip = false
@@ -167,19 +200,31 @@ func (s *Stream) build(chain *Chain) {
 	}
 }
 
+func (a *active) initBuffers(pool *buffer.Pool) {
+	for k := range a.halves {
+		h := &a.halves[k]
+		h.held.Init(pool)
+		h.going.Init(pool)
+		h.ahead.Init(pool)
+	}
+}
+
 // ResponseStarted tells whether the response's head has been sent.
 func (s *Stream) ResponseStarted() bool { return s.responseStarted }
-
-// RequestEnded tells whether the whole request has passed all filters.
-func (s *Stream) RequestEnded() bool { return s.dec.ended }
 
 // Destroyed tells whether Destroy was called.
 func (s *Stream) Destroyed() bool { return s.destroyed }
 
-// Complete tells the filters that the stream is over, before access logs are written.
+// Complete tells the filters that the stream is over, before access logs are written. Nothing is passed on any more.
 func (s *Stream) Complete() {
+	s.closing = true
+	s.dec.stopped, s.enc.stopped = true, true
+	gen := s.gen
 	for i := range s.acts {
 		s.acts[i].f.OnStreamComplete()
+		if s.gen != gen {
+			return
+		}
 	}
 }
 
@@ -189,25 +234,40 @@ func (s *Stream) Destroy() {
 		return
 	}
 	s.destroyed = true
+	s.dec.stopped, s.enc.stopped = true, true
+	s.pending = nil
 	s.gen++
 	for i := range s.acts {
 		a := &s.acts[i]
 		a.f.OnDestroy()
 		for k := range a.halves {
 			h := &a.halves[k]
-			h.held.Reset()
-			h.ahead.Reset()
-			h.added.Reset()
-			*h = half{held: h.held, ahead: h.ahead, added: h.added}
+			if h.flags&kept != 0 {
+				h.drop()
+			}
+			h.flags = 0
 		}
-		a.f, a.entry, a.s = nil, nil, nil
+		a.f, a.entry = nil, nil
 	}
-	clear(s.watchers)
-	s.watchers = s.watchers[:0]
-	s.madeTrailers[0].Release()
-	s.madeTrailers[1].Release()
-	s.reqHeaders, s.reqTrailers, s.respHeaders, s.respTrailers = nil, nil, nil, nil
-	s.owner = nil
+	if len(s.watchers) > 0 {
+		clear(s.watchers)
+		s.watchers = s.watchers[:0]
+	}
+	if s.made {
+		s.made = false
+		s.madeTrailers[0].Release()
+		s.madeTrailers[1].Release()
+	}
+	if s.replied {
+		s.replyBody.Reset()
+	}
+	s.dec.headers, s.dec.trailers, s.enc.headers, s.enc.trailers = nil, nil, nil, nil
+}
+
+func (h *half) drop() {
+	h.held.Reset()
+	h.going.Reset()
+	h.ahead.Reset()
 }
 
 // OnAboveHighWatermark and OnBelowLowWatermark tell the filters that subscribed whether the client takes bytes.
@@ -220,6 +280,9 @@ func (s *Stream) OnAboveHighWatermark() {
 
 // OnBelowLowWatermark is the opposite.
 func (s *Stream) OnBelowLowWatermark() {
+	if s.above == 0 {
+		return
+	}
 	s.above--
 	if s.above == 0 {
 		s.notify(false)
@@ -230,7 +293,7 @@ func (s *Stream) notify(above bool) {
 	gen := s.gen
 	for _, f := range s.watchers {
 		f(above)
-		if s.gen != gen {
+		if s.gen != gen || (s.above > 0) != above {
 			return
 		}
 	}

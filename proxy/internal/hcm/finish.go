@@ -81,6 +81,7 @@ func (s *Stream) finish() {
 	}
 	if s.filters {
 		s.fm.Destroy()
+		s.letRead()
 	}
 	h.remove(s)
 	h.l.bury(s)

@@ -39,6 +39,8 @@ type Stream struct {
 	random uint64
 
 	idleTimeout int64 // ns, of this stream
+	// holds counts how often this stream holds its HTTP/1 connection's reading back.
+	holds int32
 	idle        event.Timer
 	request     event.Timer // request_timeout, request_headers_timeout
 	maxDuration event.Timer
@@ -387,9 +389,31 @@ func (s *Stream) ReadDisable(disable bool) {
 		s.enc.ReadDisable(disable)
 		return
 	}
-	if !s.requestDone || !disable {
-		s.h.c.ReadDisable(disable)
+	switch {
+	case disable && !s.requestDone:
+		s.holds++
+		s.h.c.ReadDisable(true)
+	case !disable && s.holds > 0:
+		s.holds--
+		s.h.c.ReadDisable(false)
 	}
+}
+
+// letRead lifts what the stream's filters have left held back: the connection's next request must not wait for them.
+func (s *Stream) letRead() {
+	for ; s.holds > 0 && !s.h.closing; s.holds-- {
+		s.h.c.ReadDisable(false)
+	}
+	s.holds = 0
+}
+
+// TooLarge counts bodies that are more than a filter may buffer.
+func (s *Stream) TooLarge(request bool) {
+	if request {
+		s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqTooLarge))
+		return
+	}
+	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMRsTooLarge))
 }
 
 // Recreate is not possible yet for downstream streams.
