@@ -33,6 +33,8 @@ type Deps struct {
 	Transport func(cluster string, ts *corev3.TransportSocket, scope apistats.Scope) (pool.TransportFactory, error)
 	// LoadBalancers are the extensions for load_balancing_policy.
 	LoadBalancers []upstream.LoadBalancer
+	// Runtime answers runtime keys; nil: defaults.
+	Runtime Runtime
 	// BindConfig is cluster_manager.upstream_bind_config, for clusters that have none.
 	BindConfig *corev3.BindConfig
 
@@ -60,6 +62,8 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.LB.PanicThreshold = panicThreshold(d.Runtime, opts.LB.PanicThreshold)
+	limitsFromRuntime(d.Runtime, cfg.GetName(), &limits)
 	a, err := buildAssignment(cfg, opts.Type)
 	if err != nil {
 		return nil, err
@@ -83,11 +87,12 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 		return nil, err
 	}
 	c.settings.Stats = c.scope(d).Group(stats.Cluster)
+	c.track(d)
 	c.apply(d, a)
 	if n := a.size(); n > 0 {
 		c.matched(d, n)
 	}
-	c.track(d)
+	c.fromRuntime(d.Runtime)
 	return c, nil
 }
 
@@ -125,7 +130,6 @@ func unsupported(c *clusterv3.Cluster) error {
 		{"queuing_policies", c.GetQueuingPolicies() != nil},
 		{"track_timeout_budgets", c.GetTrackTimeoutBudgets()},
 		{"track_cluster_stats", c.GetTrackClusterStats() != nil},
-		{"common_lb_config.consistent_hashing_lb_config", c.GetCommonLbConfig().GetConsistentHashingLbConfig() != nil},
 		{"common_lb_config.override_host_status", c.GetCommonLbConfig().GetOverrideHostStatus() != nil},
 		{"upstream_connection_options.happy_eyeballs_config", c.GetUpstreamConnectionOptions().GetHappyEyeballsConfig() != nil},
 	} {

@@ -20,6 +20,8 @@ type Manager struct {
 	pruneAt int
 	stats   apistats.GroupBase
 	count   int
+	// maintained are the clusters that have a runtime key for maintenance mode.
+	maintained []string
 
 	// slots are those whose cluster warms up, and what is to be done when there are none.
 	slots    map[string]*Slot

@@ -50,6 +50,7 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		return nil, err
 	}
 	scope := d.Root.Scope("http." + p.StatPrefix)
+	scope.Scope("tracing").Group(stats.Tracing) // shown, and zero: there is no tracing yet
 	c := &Config{
 		StatPrefix: p.StatPrefix, Stats: scope.Group(stats.HCM),
 		ListenerStats: d.Listener.Scope("http." + p.StatPrefix).Group(stats.ListenerHTTP),

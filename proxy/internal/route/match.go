@@ -119,11 +119,11 @@ type fraction struct {
 }
 
 func (f *fraction) hit(r *Request) bool {
-	n := f.numerator
+	n, d := f.numerator, f.denominator
 	if f.key != "" && r.Runtime != nil {
-		n = r.Runtime.Uint(f.key, n)
+		n, d = r.Runtime.Fraction(f.key, n, d)
 	}
-	return r.Random%f.denominator < n
+	return r.Random%d < n
 }
 
 // tlsMatch is the tls_context matcher.

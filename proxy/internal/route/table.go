@@ -26,6 +26,8 @@ type Request struct {
 type RuntimeReader interface {
 	// Uint returns a runtime key as a number, def if it is not set.
 	Uint(key string, def uint64) uint64
+	// Fraction returns a runtime key as a fraction, the given one if it is not set. A whole number is a percentage.
+	Fraction(key string, numerator, denominator uint64) (n, d uint64)
 }
 
 // Slot holds the current table of one route configuration. Load it once per request.

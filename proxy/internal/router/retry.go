@@ -43,6 +43,12 @@ func (s *retryState) begin(r *Router, h *http.HeaderMap) {
 	if s.on == 0 {
 		return
 	}
+	if rt := r.cfg.Runtime; rt != nil {
+		if n, d := rt.Fraction("upstream.use_retry", 100, 100); n < d && r.w.Rand.Uint64()%d >= n {
+			s.on = 0
+			return
+		}
+	}
 	if s.policy == nil {
 		s.left = 1
 	}
@@ -205,6 +211,9 @@ func (r *Router) priority() int {
 // backoffTime is uniform in [0, min(base*(2^n-1), max)), as Envoy's fully jittered exponential back-off.
 func (r *Router) backoffTime() time.Duration {
 	base, limit := defaultBackoffBase, time.Duration(0)
+	if rt := r.cfg.Runtime; rt != nil {
+		base = time.Duration(rt.Uint("upstream.base_retry_backoff_ms", uint64(base/time.Millisecond))) * time.Millisecond
+	}
 	if p := r.retry.policy; p != nil && p.BackoffBase > 0 {
 		base, limit = p.BackoffBase, p.BackoffMax
 	}

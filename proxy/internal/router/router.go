@@ -11,6 +11,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -33,6 +34,10 @@ type Config struct {
 	StrictHeaders []string
 	// Clusters finds clusters by name, for cluster_header.
 	Clusters *cluster.Manager
+	// Stats is stats.Router.
+	Stats astats.GroupBase
+	// Runtime answers runtime keys; nil: defaults.
+	Runtime route.RuntimeReader
 }
 
 // Factory makes routers. It is the filter.Factory of envoy.filters.http.router.
@@ -92,7 +97,9 @@ func (r *Router) DecodeHeaders(h *http.HeaderMap, end bool) filter.HeadersStatus
 	r.head, r.ended = h, end
 	r.body.Init(&r.w.Bufs)
 	rt, _ := r.cb.Route().(*route.Entry)
+	r.count(stats.RouterRqTotal)
 	if rt == nil {
+		r.count(stats.RouterNoRoute)
 		r.cb.Info().Flags.Set(stream.NoRouteFound)
 		r.reply(404, "", "route_not_found")
 		return filter.HeadersStopIteration
@@ -102,14 +109,20 @@ func (r *Router) DecodeHeaders(h *http.HeaderMap, end bool) filter.HeadersStatus
 	case route.Forward:
 		r.forward(h, end)
 	case route.Direct:
+		r.count(stats.RouterRqDirectResponse)
 		r.direct()
 	case route.Redirect:
+		r.count(stats.RouterRqRedirect)
 		r.redirect(h)
 	default:
+		r.count(stats.RouterNoRoute)
 		r.reply(404, "", "route_not_found")
 	}
 	return filter.HeadersStopIteration
 }
+
+// count counts what became of a request.
+func (r *Router) count(i astats.CounterIndex) { r.w.Stats.Inc(r.cfg.Stats.Counter(i)) }
 
 // forward sends the request to a cluster.
 func (r *Router) forward(h *http.HeaderMap, end bool) {
@@ -125,6 +138,7 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 		c = slot.Load()
 	}
 	if c == nil {
+		r.count(stats.RouterNoCluster)
 		info.Flags.Set(stream.NoClusterFound)
 		r.reply(r.rt.NotFoundCode, "", "cluster_not_found")
 		return

@@ -79,6 +79,9 @@ func (l *Loader) Enabled(key string, numerator, random, denominator uint64) bool
 	return l.current.Load().Enabled(key, numerator, random, denominator)
 }
 
+// Len returns the number of keys. Safe from any thread.
+func (l *Loader) Len() int { return len(l.current.Load().final) }
+
 // Get returns the value of a key.
 func (s *Snapshot) Get(key string) (Value, bool) {
 	v, ok := s.final[key]

@@ -11,7 +11,7 @@ import (
 
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
-	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport,
+	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport, Runtime: s.runtime,
 		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main), BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	s.clusters = cluster.NewManager(deps)
 	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {

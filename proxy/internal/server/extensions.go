@@ -16,6 +16,7 @@ import (
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/router"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // extensions finds extensions by the messages that configure them. It is built once.
@@ -75,7 +76,7 @@ func (x *extensions) router() ext.HTTPFilter {
 		Info: ext.Info{Name: "envoy.filters.http.router", TypeURLs: []string{"envoy.extensions.filters.http.router.v3.Router"},
 			Posture: ext.RobustToUntrustedDownstreamAndUpstream},
 		Terminal: true,
-		New: func(m proto.Message, _ ext.FactoryContext) (filter.Factory, error) {
+		New: func(m proto.Message, ctx ext.FactoryContext) (filter.Factory, error) {
 			p := m.(*routerv3.Router)
 			if len(p.UpstreamHttpFilters) > 0 {
 				return nil, fmt.Errorf("upstream_http_filters is not supported yet")
@@ -83,6 +84,7 @@ func (x *extensions) router() ext.HTTPFilter {
 			return &router.Factory{Config: router.Config{
 				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
 				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
+				Stats: ctx.Scope().Group(stats.Router), Runtime: x.s.runtime,
 			}}, nil
 		},
 	}

@@ -14,7 +14,7 @@ import (
 
 func (s *Server) logDeps() *accesslog.Deps {
 	return &accesslog.Deps{
-		Manager: s.logs, Format: s.format,
+		Manager: s.logs, Format: s.format, Runtime: s.runtime,
 		Header: func(m *routev3.HeaderMatcher) (func(h *http.HeaderMap) bool, error) {
 			list, err := route.HeaderMatchers([]*routev3.HeaderMatcher{m})
 			if err != nil {

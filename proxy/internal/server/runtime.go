@@ -2,9 +2,11 @@ package server
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/internal/guard"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
 )
 
@@ -27,6 +29,16 @@ func (s *Server) runtimeChanged(r *runtime.Snapshot) {
 	for _, name := range s.guards.Update(r.Features()) {
 		s.logger("runtime").Warn("there is no such switch", "key", name)
 	}
+	if s.clusters == nil {
+		return
+	}
+	var maintained []string
+	for _, k := range r.Keys() {
+		if name, ok := strings.CutPrefix(k, cluster.MaintenanceKey); ok {
+			maintained = append(maintained, name)
+		}
+	}
+	s.clusters.RuntimeChanged(maintained)
 }
 
 // finishBuild ends the building: what only it needed goes.
