@@ -11,7 +11,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
 	leastrequestv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/least_request/v3"
+	maglevv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/maglev/v3"
 	randomv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/random/v3"
+	ringhashv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/ring_hash/v3"
 	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 )
@@ -50,28 +52,60 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 			"' did not provide one. Check cluster documentation.")
 	case clusterv3.Cluster_RING_HASH:
 		c := cfg.GetRingHashLbConfig()
-		low, high := uint64(1024), uint64(8<<20)
-		if c.GetMinimumRingSize() != nil {
-			low = c.GetMinimumRingSize().GetValue()
-		}
-		if c.GetMaximumRingSize() != nil {
-			high = c.GetMaximumRingSize().GetValue()
-		}
+		low, high := ringSize(c.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(c.GetMaximumRingSize(), lb.DefaultRingMax)
 		if low > high {
 			return rejected("ring_hash_lb_config", ringSizes(low, high))
 		}
-		return notYet("lb_policy RING_HASH")
+		o.LB.Policy = lb.RingHash{Min: low, Max: high, Murmur: c.GetHashFunction() == clusterv3.Cluster_RingHashLbConfig_MURMUR_HASH_2,
+			Hashing: hashing(common.GetConsistentHashingLbConfig())}
 	case clusterv3.Cluster_MAGLEV:
-		if n := cfg.GetMaglevLbConfig().GetTableSize(); n != nil && !prime(n.GetValue()) {
-			return rejected("maglev_lb_config.table_size", "The table size of maglev must be prime number")
+		size, err := maglevSize(cfg.GetMaglevLbConfig().GetTableSize())
+		if err != nil {
+			return err
 		}
-		return notYet("lb_policy MAGLEV")
+		o.LB.Policy = lb.Maglev{Size: size, Hashing: hashing(common.GetConsistentHashingLbConfig())}
 	case clusterv3.Cluster_LOAD_BALANCING_POLICY_CONFIG:
 		return rejected("lb_policy", "cluster: field load_balancing_policy need to be set")
 	default:
 		return notYet("lb_policy " + p.String())
 	}
+	return hashLocality(o)
+}
+
+// hashLocality refuses what would send one hash to different hosts.
+func hashLocality(o *Options) error {
+	switch o.LB.Policy.(type) {
+	case lb.RingHash, lb.Maglev:
+		if o.LB.LocalityWeighted {
+			return notYet("locality_weighted_lb_config with consistent hashing")
+		}
+	}
 	return nil
+}
+
+// consistentHashing is what the messages of consistent hashing have in common.
+type consistentHashing interface {
+	GetUseHostnameForHashing() bool
+	GetHashBalanceFactor() *wrapperspb.UInt32Value
+}
+
+func hashing(c consistentHashing) lb.Hashing {
+	return lb.Hashing{UseHostname: c.GetUseHostnameForHashing(), BalanceFactor: c.GetHashBalanceFactor().GetValue()}
+}
+
+func ringSize(n *wrapperspb.UInt64Value, def uint64) uint64 {
+	if n == nil {
+		return def
+	}
+	return n.GetValue()
+}
+
+func maglevSize(n *wrapperspb.UInt64Value) (uint64, error) {
+	size := ringSize(n, lb.DefaultMaglevSize)
+	if !prime(size) {
+		return 0, rejected("maglev_lb_config.table_size", "The table size of maglev must be prime number")
+	}
+	return size, nil
 }
 
 func leastRequest(choices *wrapperspb.UInt32Value, bias *corev3.RuntimeDouble, scan bool) lb.LeastRequest {
@@ -120,6 +154,8 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 		lr  leastrequestv3.LeastRequest
 		rnd randomv3.Random
 		wrr wrrlocalityv3.WrrLocality
+		rh  ringhashv3.RingHash
+		mg  maglevv3.Maglev
 	)
 	switch {
 	case read(&rr):
@@ -138,6 +174,33 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 	case read(&rnd):
 		o.LB.Policy = lb.Random{}
 		return true, orErr(err, localityLB(rnd.GetLocalityLbConfig(), o))
+	case read(&rh):
+		low, high := ringSize(rh.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(rh.GetMaximumRingSize(), lb.DefaultRingMax)
+		if low > high {
+			return false, rejected(where+"minimum_ring_size", ringSizes(low, high))
+		}
+		p := lb.RingHash{Min: low, Max: high, Murmur: rh.GetHashFunction() == ringhashv3.RingHash_MURMUR_HASH_2}
+		if rh.GetConsistentHashingLbConfig() != nil {
+			p.Hashing = hashing(rh.GetConsistentHashingLbConfig())
+		} else {
+			p.Hashing = hashing(&rh)
+		}
+		if len(rh.GetConsistentHashingLbConfig().GetHashPolicy()) > 0 {
+			return false, notYet(where + "consistent_hashing_lb_config.hash_policy")
+		}
+		o.LB.Policy, o.LB.LocalityWeighted = p, rh.GetLocalityWeightedLbConfig() != nil
+		return true, orErr(err, hashLocality(o))
+	case read(&mg):
+		size, e := maglevSize(mg.GetTableSize())
+		if e != nil {
+			return false, e
+		}
+		if len(mg.GetConsistentHashingLbConfig().GetHashPolicy()) > 0 {
+			return false, notYet(where + "consistent_hashing_lb_config.hash_policy")
+		}
+		o.LB.Policy = lb.Maglev{Size: size, Hashing: hashing(mg.GetConsistentHashingLbConfig())}
+		o.LB.LocalityWeighted = mg.GetLocalityWeightedLbConfig() != nil
+		return true, orErr(err, hashLocality(o))
 	case read(&wrr):
 		for _, p := range wrr.GetEndpointPickingPolicy().GetPolicies() {
 			if ok, e := buildPolicy(p.GetTypedExtensionConfig(), d, o); ok || e != nil {

@@ -43,7 +43,7 @@ func TestConfigErrors(t *testing.T) {
 		// Ours.
 		{"outlier_detection: {}", "outlier_detection: not supported yet"},
 		{"health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]", "health_checks: not supported yet"},
-		{"lb_policy: RING_HASH", "lb_policy RING_HASH: not supported yet"},
+		{"lb_policy: RING_HASH, common_lb_config: {locality_weighted_lb_config: {}}", "locality_weighted_lb_config with consistent hashing: not supported yet"},
 		{"round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}", "round_robin_lb_config.slow_start_config: not supported yet"},
 		{"cluster_type: {name: envoy.clusters.aggregate}", "cluster_type envoy.clusters.aggregate: not supported yet"},
 		{"transport_socket: {name: envoy.transport_sockets.tls}", "transport_socket: not supported yet"},
@@ -124,6 +124,10 @@ func TestPolicies(t *testing.T) {
 		{`{"@type": ` + ext + `random.v3.Random}`, lb.Random{}, false},
 		{`{"@type": ` + ext + `least_request.v3.LeastRequest, choice_count: 3, locality_lb_config: {locality_weighted_lb_config: {}}}`, lb.LeastRequest{Choices: 3, Bias: 1}, true},
 		{`{"@type": ` + ext + `least_request.v3.LeastRequest, selection_method: FULL_SCAN}`, lb.LeastRequest{Choices: 2, Bias: 1, FullScan: true}, false},
+		{`{"@type": ` + ext + `ring_hash.v3.RingHash, hash_function: MURMUR_HASH_2, minimum_ring_size: 7, use_hostname_for_hashing: true}`,
+			lb.RingHash{Min: 7, Max: lb.DefaultRingMax, Murmur: true, Hashing: lb.Hashing{UseHostname: true}}, false},
+		{`{"@type": ` + ext + `maglev.v3.Maglev, table_size: 11, consistent_hashing_lb_config: {hash_balance_factor: 150}}`,
+			lb.Maglev{Size: 11, Hashing: lb.Hashing{BalanceFactor: 150}}, false},
 		{`{"@type": ` + ext + `wrr_locality.v3.WrrLocality, endpoint_picking_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"@type": ` + ext + `random.v3.Random}}}]}}`, lb.Random{}, true},
 	} {
 		r := newRig(t, 1)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -57,8 +58,11 @@ func (c *Cluster) breakerGauges(d *Deps, p pool.Priority, b *pool.Breakers) {
 	}
 }
 
-// track registers the remaining_* gauges where they are wanted, and makes the breakers that they show.
+// track registers what not every cluster has: gauges of hashing, and remaining_* with the breakers that they show.
 func (c *Cluster) track(d *Deps) {
+	if scope, t := c.hashScope(d); t != nil {
+		scope.Group(t)
+	}
 	for p := range pool.NumPriorities {
 		if c.settings.Limits[p].TrackRemaining {
 			c.breakerScope(d, p).Group(stats.ClusterRemaining)
@@ -67,8 +71,57 @@ func (c *Cluster) track(d *Deps) {
 	}
 }
 
+// The gauges of consistent hashing, "cluster.NAME.ring_hash_lb." and "maglev_lb.".
+const (
+	hashMin apistats.GaugeIndex = iota
+	hashMax
+	hashSize
+)
+
+var (
+	ringStats = apistats.MustTemplate("ring hash lb", apistats.Gauge(hashMin, "min_hashes_per_host"),
+		apistats.Gauge(hashMax, "max_hashes_per_host"), apistats.Gauge(hashSize, "size"))
+	maglevStats = apistats.MustTemplate("maglev lb", apistats.Gauge(hashMin, "min_entries_per_host"),
+		apistats.Gauge(hashMax, "max_entries_per_host"))
+)
+
+// hashScope returns where the gauges of consistent hashing are; a nil template if there are none.
+func (c *Cluster) hashScope(d *Deps) (apistats.Scope, *apistats.Template) {
+	switch c.opts.LB.Policy.(type) {
+	case lb.RingHash:
+		return c.scope(d).Scope("ring_hash_lb"), ringStats
+	case lb.Maglev:
+		return c.scope(d).Scope("maglev_lb"), maglevStats
+	}
+	return nil, nil
+}
+
+// hashGauges shows how the hosts share the table. It does not need the table.
+func (c *Cluster) hashGauges(d *Deps) {
+	scope, t := c.hashScope(d)
+	if t == nil {
+		return
+	}
+	base := scope.Group(t)
+	scope.Release(t) // the hold that track took stays
+	for _, s := range c.table.Load().Sets {
+		n := lb.Counts{}
+		if len(s.Healthy) > 0 {
+			n = c.opts.LB.Policy.(lb.Counter).Counts(s.Healthy)
+		}
+		d.Store.SetGauge(base.Gauge(hashMin), n.Min)
+		d.Store.SetGauge(base.Gauge(hashMax), n.Max)
+		if t == ringStats {
+			d.Store.SetGauge(base.Gauge(hashSize), n.Size)
+		}
+	}
+}
+
 // release gives all stats of c up.
 func (c *Cluster) release(d *Deps) {
+	if scope, t := c.hashScope(d); t != nil {
+		scope.Release(t)
+	}
 	for p := range pool.NumPriorities {
 		if c.settings.Limits[p].TrackRemaining {
 			c.breakerScope(d, p).Release(stats.ClusterRemaining)

@@ -127,6 +127,7 @@ func (c *Cluster) gauges(d *Deps) {
 	st.SetGauge(base.Gauge(stats.ClusterMembershipHealthy), healthy)
 	st.SetGauge(base.Gauge(stats.ClusterMembershipDegraded), degraded)
 	st.SetGauge(base.Gauge(stats.ClusterMembershipExcluded), excluded)
+	c.hashGauges(d)
 	if c.opts.Type == StrictDNS || c.opts.Type == EDS {
 		st.SetGauge(base.Gauge(stats.ClusterMaxHostWeight), max(weight, 1))
 	}

@@ -29,7 +29,8 @@ type Context struct {
 	// Loads replaces the share of each priority (retry priority); nil mostly.
 	Loads *Loads
 
-	local *Local
+	local   *Local
+	attempt int // how often the pick was repeated
 }
 
 // avoid tells whether another host should be picked instead of h.
@@ -52,14 +53,6 @@ type Balancer interface {
 type Policy interface {
 	// Build returns the balancer of hosts, which it keeps. state is where it finds its worker-local state (Context.State).
 	Build(hosts []*host.Host, state int) Balancer
-}
-
-// Rebuilder is a Policy whose balancers depend on the hosts of all priorities at once, or must be told of the whole table
-// (hashing).
-type Rebuilder interface {
-	Policy
-	// Prepare is called before the Builds of a new table.
-	Prepare(priorities []HostSet)
 }
 
 // State is what one balancer remembers on one worker.

@@ -108,9 +108,6 @@ const (
 // NewTable builds a Table. sets is kept.
 func NewTable(o *Options, sets []HostSet) *Table {
 	t := &Table{Sets: sets, fail: o.FailOnPanic}
-	if r, ok := o.Policy.(Rebuilder); ok {
-		r.Prepare(sets)
-	}
 	if len(sets) == 0 {
 		return t
 	}
@@ -162,9 +159,10 @@ func (t *Table) Pick(l *Local, c *Context) (*host.Host, Outcome) {
 }
 
 func (t *Table) pickSlow(c *Context) (*host.Host, Outcome) {
-	for i := 0; ; i++ {
+	for c.attempt = 0; ; c.attempt++ {
 		h, o := t.pickOnce(c)
-		if h == nil || i >= c.Attempts || !c.avoid(h) {
+		if h == nil || c.attempt >= c.Attempts || !c.avoid(h) {
+			c.attempt = 0
 			return h, o
 		}
 	}
