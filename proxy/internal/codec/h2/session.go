@@ -229,8 +229,13 @@ func (s *session) idle(id uint32) bool {
 
 // maybeDone closes a stream that has ended on both sides.
 func (s *session) maybeDone(st *stream) {
-	if !st.closed && st.remoteEnd && st.localEndSent {
+	switch {
+	case st.closed || !st.remoteEnd:
+	case st.localEndSent:
 		s.close(st)
+	case s.client != nil && st.localEnd:
+		// The answer is whole while the end of the request waits for windows. Whoever asked has what it wants, and may be gone.
+		st.dec, st.res = nopDecoder{}, nil
 	}
 }
 
