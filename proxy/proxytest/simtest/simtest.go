@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -128,7 +129,7 @@ const (
 )
 
 // Play plays one game and returns what went wrong.
-func Play(seed uint64, build Build, o Options) error {
+func Play(seed uint64, build Build, o Options) (err error) {
 	g := &game{o: o, w: sim.NewWorld(seed), weather: o.Weather}
 	g.ledger.g = g
 	g.rnd = g.w.Rand("game")
@@ -144,6 +145,11 @@ func Play(seed uint64, build Build, o Options) error {
 			}
 		}
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("SEED=%d (%v): at %v: panic: %v\n%s", seed, g.began, g.w.Elapsed(), p, debug.Stack())
+		}
+	}()
 	if err := g.play(build); err != nil {
 		return fmt.Errorf("SEED=%d (%v): %w", seed, g.began, err)
 	}
