@@ -63,7 +63,7 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 	a.host.RqActive.Add(1)
 	a.host.RqTotal.Add(1)
 	kept := &r.body
-	resend := r.attempts > 1 && (kept.Len() > 0 || r.trailers != nil)
+	resend := r.attempts > 1 && kept.Len() > 0
 	onlyHead := r.ended && a.pending.Len() == 0 && !resend && r.trailers == nil && (r.attempts == 1 || kept.Len() == 0) && !a.hasBodyToCome()
 	if err := s.EncodeHeaders(r.head, onlyHead); err != nil {
 		// Filters removed what a request must have (Envoy's filter_removed_required_request_headers).

@@ -5,6 +5,7 @@
 package router
 
 import (
+	"math"
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
@@ -234,6 +235,9 @@ func (r *Router) keep(data *buffer.Buffer) bool {
 		}
 		r.keepBody = false
 		r.retry.on = 0
+		if a := r.try; a != nil && a.waiting && r.attempts > 1 {
+			a.pending.Move(&r.body) // it has not sent what was kept
+		}
 		r.body.Reset()
 		return true
 	}
@@ -241,11 +245,9 @@ func (r *Router) keep(data *buffer.Buffer) bool {
 		r.body.Move(data)
 		return true
 	}
-	for f := data.Front(); len(f) > 0; f = nil {
-		// The attempt's codec takes data away; what is kept must be a copy.
-		for _, run := range data.Slices(nil, 64) {
-			r.body.Append(run)
-		}
+	// The attempt's codec takes data away; what is kept must be a copy.
+	for _, run := range data.Slices(nil, math.MaxInt) {
+		r.body.Append(run)
 	}
 	return true
 }
