@@ -24,8 +24,10 @@ type Deps struct {
 	Main    *event.Worker
 	Workers []*event.Worker
 	Store   *stats.Store
-	// Resolver answers for STRICT_DNS and LOGICAL_DNS clusters.
-	Resolver dns.Resolver
+	// Resolver answers for STRICT_DNS and LOGICAL_DNS clusters. NewResolver makes one for those that name servers of their own;
+	// equal ones share it.
+	Resolver    dns.Resolver
+	NewResolver func(o dns.Options) dns.Resolver
 	// Source opens EDS subscriptions.
 	Source sub.Source
 	// Transport makes the transport sockets of a cluster; scope is the cluster's. A nil factory is plain bytes. Without it only
@@ -38,7 +40,8 @@ type Deps struct {
 	// BindConfig is cluster_manager.upstream_bind_config, for clusters that have none.
 	BindConfig *corev3.BindConfig
 
-	shared interned
+	shared    interned
+	resolvers map[string]dns.Resolver
 }
 
 // Build makes a cluster from its configuration. It has its hosts already if it is static; others find theirs when they are
@@ -117,9 +120,6 @@ func unsupported(c *clusterv3.Cluster) error {
 		{"per_connection_buffer_high_watermark_timeout", c.GetPerConnectionBufferHighWatermarkTimeout() != nil},
 		{"health_checks", len(c.GetHealthChecks()) > 0},
 		{"outlier_detection", c.GetOutlierDetection() != nil},
-		{"dns_resolvers", len(c.GetDnsResolvers()) > 0},
-		{"use_tcp_for_dns_lookups", c.GetUseTcpForDnsLookups()},
-		{"dns_resolution_config", c.GetDnsResolutionConfig() != nil},
 		{"lb_subset_config", len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0},
 		{"filters", len(c.GetFilters()) > 0},
 		{"lrs_server", c.GetLrsServer() != nil},
@@ -205,31 +205,6 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 		}
 	}
 	return 0, notYet("type " + cfg.GetType().String())
-}
-
-func buildDNS(cfg *clusterv3.Cluster, o *DNSOptions) error {
-	o.Refresh = duration(cfg.GetDnsRefreshRate(), DefaultDNSRefresh)
-	o.Jitter = duration(cfg.GetDnsJitter(), 0)
-	o.RespectTTL = cfg.GetRespectDnsTtl()
-	o.FailureBase, o.FailureMax = o.Refresh, o.Refresh
-	if r := cfg.GetDnsFailureRefreshRate(); r != nil {
-		o.FailureBase = duration(r.GetBaseInterval(), o.Refresh)
-		o.FailureMax = duration(r.GetMaxInterval(), 10*o.FailureBase)
-		if o.FailureMax < o.FailureBase {
-			return rejected("dns_failure_refresh_rate", "dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval")
-		}
-	}
-	switch cfg.GetDnsLookupFamily() {
-	case clusterv3.Cluster_V4_ONLY:
-		o.Family = dns.V4Only
-	case clusterv3.Cluster_V6_ONLY:
-		o.Family = dns.V6Only
-	case clusterv3.Cluster_V4_PREFERRED:
-		o.Family = dns.V4Preferred
-	case clusterv3.Cluster_ALL:
-		o.Family = dns.All
-	}
-	return nil
 }
 
 func duration(d *durationpb.Duration, def time.Duration) time.Duration {

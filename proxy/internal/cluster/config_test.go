@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 )
@@ -150,5 +152,43 @@ func TestSharedSettings(t *testing.T) {
 	}
 	if a.Pools().Options == other.Pools().Options || a.Pools().H2 != other.Pools().H2 {
 		t.Error("what differs is shared, or what does not is not")
+	}
+}
+
+func TestResolverOptions(t *testing.T) {
+	const cares = `typed_dns_resolver_config: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig, `
+	server := netip.MustParseAddrPort("127.0.0.1:5353")
+	for _, c := range []struct {
+		yaml string
+		want *dns.Options // nil: the resolver of all
+		err  string
+	}{
+		{"", nil, ""},
+		{`typed_dns_resolver_config: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.network.dns_resolver.getaddrinfo.v3.GetAddrInfoDnsResolverConfig}}`, nil, ""},
+		{cares + "resolvers: [{socket_address: {address: 127.0.0.1, port_value: 5353}}], dns_resolver_options: {no_default_search_domain: true}, query_tries: 3, query_timeout_seconds: 2}}",
+			&dns.Options{Servers: []netip.AddrPort{server}, NoSearch: true, Tries: 3, Timeout: 2 * time.Second}, ""},
+		{"dns_resolvers: [{socket_address: {address: 127.0.0.1, port_value: 5353}}], use_tcp_for_dns_lookups: true", &dns.Options{Servers: []netip.AddrPort{server}, TCP: true}, ""},
+		{"dns_resolution_config: {resolvers: [{socket_address: {address: 127.0.0.1, port_value: 5353}}]}", &dns.Options{Servers: []netip.AddrPort{server}}, ""},
+		{cares + "rotate_nameservers: true}}", nil, "typed_dns_resolver_config.typed_config.rotate_nameservers: not supported yet"},
+		{"dns_resolvers: [{socket_address: {address: ns.test, port_value: 53}}]", nil, "dns_resolvers[0]: malformed IP address: ns.test"},
+	} {
+		r := newRig(t, 1)
+		var got *dns.Options
+		made := 0
+		r.deps.NewResolver = func(o dns.Options) dns.Resolver {
+			made++
+			got = &o
+			return r.dns
+		}
+		_, err := cluster.Build(parse(t, "{name: a, type: STRICT_DNS, "+c.yaml+"}"), r.deps)
+		if err == nil {
+			_, err = cluster.Build(parse(t, "{name: b, type: STRICT_DNS, "+c.yaml+"}"), r.deps)
+		}
+		if (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+			t.Errorf("%s: %v", c.yaml, err)
+		}
+		if d := cmp.Diff(c.want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); d != "" || made > 1 {
+			t.Errorf("%s: %d resolvers, %s", c.yaml, made, d)
+		}
 	}
 }

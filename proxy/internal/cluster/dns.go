@@ -28,11 +28,12 @@ type DNSOptions struct {
 
 // dnsSource resolves the endpoints of a STRICT_DNS or LOGICAL_DNS cluster again and again. owner: main loop.
 type dnsSource struct {
-	c     *Cluster
-	d     *Deps
-	a     *assignment // as configured
-	names []*resolved
-	ready func()
+	c        *Cluster
+	d        *Deps
+	resolver dns.Resolver
+	a        *assignment // as configured
+	names    []*resolved
+	ready    func()
 }
 
 // resolved is one name and what it stands for now.
@@ -106,7 +107,7 @@ func (r *resolved) resolve() {
 		s.isReady()
 		return
 	}
-	r.query = s.d.Resolver.Resolve(r.endpoint.name, s.c.opts.DNS.Family, r.answered)
+	r.query = s.resolver.Resolve(r.endpoint.name, s.c.opts.DNS.Family, r.answered)
 }
 
 func (r *resolved) answered(res dns.Result) {
@@ -122,12 +123,15 @@ func (r *resolved) answered(res dns.Result) {
 	r.failures = 0
 	s.count(stats.ClusterUpdateSuccess)
 	list := make([]network.Address, len(res.Addresses))
-	next := s.c.opts.DNS.Refresh
+	next, life := s.c.opts.DNS.Refresh, time.Duration(0)
 	for i, a := range res.Addresses {
 		list[i] = network.AddrFrom(netip.AddrPortFrom(a.IP, r.endpoint.port))
-		if s.c.opts.DNS.RespectTTL && a.TTL > 0 && (i == 0 || a.TTL < next) {
-			next = a.TTL
+		if i == 0 || a.TTL < life {
+			life = a.TTL
 		}
+	}
+	if s.c.opts.DNS.RespectTTL && life > 0 {
+		next = life
 	}
 	r.set(list)
 	if j := s.c.opts.DNS.Jitter; j > 0 {

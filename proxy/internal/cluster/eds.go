@@ -17,10 +17,12 @@ const assignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoad
 func newSource(c *Cluster, cfg *clusterv3.Cluster, d *Deps, a *assignment) (source, error) {
 	switch c.opts.Type {
 	case StrictDNS, LogicalDNS:
-		if d.Resolver == nil {
-			return nil, rejected("type", "there is no DNS resolver")
+		r, err := buildResolver(cfg, d)
+		if err != nil {
+			return nil, err
 		}
 		s := newDNSSource(c, d, a)
+		s.resolver = r
 		empty := *a
 		empty.localities = nil
 		*a, s.a = empty, &assignment{localities: a.localities, overprovisioning: a.overprovisioning, weightedHealth: a.weightedHealth}

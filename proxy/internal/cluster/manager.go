@@ -187,4 +187,9 @@ func (m *Manager) Close() {
 	if c, ok := m.d.Resolver.(io.Closer); ok {
 		_ = c.Close()
 	}
+	for _, r := range m.d.resolvers {
+		if c, ok := r.(io.Closer); ok {
+			_ = c.Close()
+		}
+	}
 }

@@ -486,3 +486,33 @@ func TestRemoveWhileWarming(t *testing.T) {
 		t.Error("the slot was lost")
 	}
 }
+
+// The life of an answer says when to ask again, if it is to be respected.
+func TestRespectTTL(t *testing.T) {
+	for _, c := range []struct {
+		respect bool
+		ttl     time.Duration
+		before  time.Duration // not asked again yet
+		after   time.Duration
+	}{
+		{false, time.Second, 4900 * time.Millisecond, 200 * time.Millisecond},
+		{true, time.Second, 900 * time.Millisecond, 200 * time.Millisecond},
+		{true, time.Minute, 59 * time.Second, 2 * time.Second},
+		{true, 0, 4900 * time.Millisecond, 200 * time.Millisecond},
+	} {
+		r := newRig(t, 1)
+		r.add(fmt.Sprintf("{name: a, type: STRICT_DNS, respect_dns_ttl: %v, load_assignment: {cluster_name: a, endpoints: "+
+			"[{lb_endpoints: [{endpoint: {address: {socket_address: {address: x.test, port_value: 80}}}}]}]}}", c.respect))
+		r.m.Start()
+		r.dns.answerTTL(t, "x.test", c.ttl, "10.0.0.1", "10.0.0.2")
+		r.jump(c.before)
+		if r.dns.open() != 0 {
+			t.Errorf("%+v: asked too early", c)
+		}
+		r.jump(c.after)
+		if r.dns.open() != 1 {
+			t.Errorf("%+v: not asked again", c)
+		}
+		r.m.Close()
+	}
+}

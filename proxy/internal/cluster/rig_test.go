@@ -202,6 +202,23 @@ func (f *fakeDNS) Resolve(name string, _ dns.Family, done func(dns.Result)) dns.
 	return q
 }
 
+// answerTTL answers with addresses that live for ttl; all but the first one live a second longer.
+func (f *fakeDNS) answerTTL(t testing.TB, name string, ttl time.Duration, ips ...string) {
+	t.Helper()
+	for i, q := range f.asked {
+		if q.name == name && !q.over {
+			f.asked = slices.Delete(f.asked, i, i+1)
+			var res dns.Result
+			for i, ip := range ips {
+				res.Addresses = append(res.Addresses, dns.Address{IP: netip.MustParseAddr(ip), TTL: ttl + time.Duration(i)*time.Second})
+			}
+			q.done(res)
+			return
+		}
+	}
+	t.Fatalf("nobody asked for %s", name)
+}
+
 // answer answers the open question for a name.
 func (f *fakeDNS) answer(t testing.TB, name string, err error, ips ...string) {
 	t.Helper()

@@ -1,7 +1,7 @@
 // Package dns resolves names for clusters.
 //
-// A Resolver is called on the main loop and answers there. The system's resolver runs on goroutines of its own, whose number is
-// bounded, and comes back by Post.
+// A Resolver is called on the main loop and answers there. System asks servers on goroutines of its own, whose number is bounded,
+// and comes back by Post. The package keeps no answers: whoever asks knows how long they hold.
 package dns
 
 import (

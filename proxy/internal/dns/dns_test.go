@@ -89,7 +89,7 @@ func until(t *testing.T, w *event.Worker, done func() bool) {
 
 func TestSystem(t *testing.T) {
 	w := loop(t)
-	s := dns.NewSystem(w, server(t, zone))
+	s := dns.NewSystem(w, dns.Options{Servers: []netip.AddrPort{server(t, zone)}, NoSearch: true})
 	defer s.Close()
 	for _, c := range []struct {
 		name   string
@@ -129,7 +129,8 @@ func TestSystem(t *testing.T) {
 func TestCancelAndLimit(t *testing.T) {
 	w := loop(t)
 	gate := make(chan struct{})
-	s := dns.NewSystem(w, server(t, func(rw mdns.ResponseWriter, q *mdns.Msg) { <-gate; zone(rw, q) }))
+	s := dns.NewSystem(w, dns.Options{NoSearch: true, Servers: []netip.AddrPort{
+		server(t, func(rw mdns.ResponseWriter, q *mdns.Msg) { <-gate; zone(rw, q) })}})
 	answers := 0
 	count := func(dns.Result) { answers++ }
 	cancelled := s.Resolve("four.test.", dns.V4Only, func(dns.Result) { t.Error("a cancelled question was answered") })
@@ -146,5 +147,71 @@ func TestCancelAndLimit(t *testing.T) {
 	s.Resolve("four.test.", dns.V4Only, func(dns.Result) { t.Error("answered after Close") })
 	for range 10 {
 		w.Step(false)
+	}
+}
+
+// Answers come with their lives; too long ones are asked for again over TCP; what strangers send is passed over.
+func TestAnswers(t *testing.T) {
+	w := loop(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := net.ListenPacket("udp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := func(rw mdns.ResponseWriter, q *mdns.Msg) {
+		m := new(mdns.Msg)
+		m.SetReply(q)
+		for range 200 {
+			rr, _ := mdns.NewRR("long.test. 9 IN A 10.0.0.1")
+			m.Answer = append(m.Answer, rr)
+		}
+		if rw.LocalAddr().Network() == "udp" {
+			stranger := m.Copy()
+			stranger.Id++
+			stranger.Answer = stranger.Answer[:1]
+			_ = rw.WriteMsg(stranger)
+			m.Truncate(512)
+		}
+		_ = rw.WriteMsg(m)
+	}
+	for _, s := range []*mdns.Server{{Listener: l}, {PacketConn: pc}} {
+		ch, started := make(chan struct{}), make(chan struct{})
+		s.Handler = mdns.HandlerFunc(long)
+		s.NotifyStartedFunc = func() { close(started) }
+		go func() { defer close(ch); _ = s.ActivateAndServe() }()
+		<-started
+		defer func() { _ = s.Shutdown(); <-ch }()
+	}
+	servers := []netip.AddrPort{netip.MustParseAddrPort(l.Addr().String())}
+	for _, o := range []dns.Options{{Servers: servers}, {Servers: servers, TCP: true}} {
+		s := dns.NewSystem(w, o)
+		var got *dns.Result
+		s.Resolve("long.test.", dns.V4Only, func(r dns.Result) { got = &r })
+		until(t, w, func() bool { return got != nil })
+		if got.Err != nil || len(got.Addresses) != 200 || got.Addresses[0].TTL != 9*time.Second {
+			t.Errorf("%v, %d addresses", got.Err, len(got.Addresses))
+		}
+		_ = s.Close()
+	}
+}
+
+// A server that does not answer is followed by the next one.
+func TestNextServer(t *testing.T) {
+	w := loop(t)
+	dead := server(t, func(rw mdns.ResponseWriter, q *mdns.Msg) {
+		m := new(mdns.Msg)
+		m.SetRcode(q, mdns.RcodeRefused)
+		_ = rw.WriteMsg(m)
+	})
+	s := dns.NewSystem(w, dns.Options{Servers: []netip.AddrPort{dead, server(t, zone)}, NoSearch: true, Tries: 1})
+	defer s.Close()
+	var got *dns.Result
+	s.Resolve("four.test.", dns.Auto, func(r dns.Result) { got = &r })
+	until(t, w, func() bool { return got != nil })
+	if got.Err != nil || len(got.Addresses) != 1 || got.Addresses[0].TTL != time.Minute {
+		t.Errorf("%+v", got)
 	}
 }

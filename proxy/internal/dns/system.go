@@ -2,9 +2,6 @@ package dns
 
 import (
 	"context"
-	"errors"
-	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -14,14 +11,14 @@ import (
 // MaxQueries is how many questions a System asks at a time; further ones wait.
 const MaxQueries = 64
 
-// Timeout is how long it waits for an answer.
-const Timeout = 5 * time.Second
+// MaxTime bounds all the tries of a question together.
+const MaxTime = 20 * time.Second
 
-// System is a Resolver that asks as the standard library does, without cgo: /etc/hosts, then the servers of /etc/resolv.conf.
-// Answers have no TTL. owner: main loop.
+// System is a Resolver that does what the C library's does: /etc/hosts first, then the servers of /etc/resolv.conf, or those
+// that Options name. owner: main loop.
 type System struct {
 	main    *event.Worker
-	r       net.Resolver
+	client  client
 	ctx     context.Context
 	stop    context.CancelFunc
 	running int
@@ -29,22 +26,10 @@ type System struct {
 	all     sync.WaitGroup
 }
 
-// NewSystem returns a System. servers, if there are any, are asked instead of those of /etc/resolv.conf, one after the other.
-func NewSystem(main *event.Worker, servers ...netip.AddrPort) *System {
-	s := &System{main: main, r: net.Resolver{PreferGo: true}}
+// NewSystem returns a System.
+func NewSystem(main *event.Worker, o Options) *System {
+	s := &System{main: main, client: client{o}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if len(servers) > 0 {
-		next := 0
-		var mu sync.Mutex
-		s.r.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			mu.Lock()
-			a := servers[next%len(servers)]
-			next++
-			mu.Unlock()
-			var d net.Dialer
-			return d.DialContext(ctx, network, a.String())
-		}
-	}
 	return s
 }
 
@@ -89,12 +74,12 @@ func (s *System) next() {
 			continue
 		}
 		s.running++
-		ctx, cancel := context.WithTimeout(s.ctx, Timeout)
+		ctx, cancel := context.WithTimeout(s.ctx, MaxTime)
 		q.cancel = cancel
 		s.all.Add(1)
 		go func() {
 			defer s.all.Done()
-			res := s.ask(ctx, q.name, q.family)
+			res := s.client.resolve(ctx, q.name, q.family)
 			cancel()
 			s.main.Post(func() { s.answered(q, res) })
 		}()
@@ -108,27 +93,4 @@ func (s *System) answered(q *question, res Result) {
 		q.done(res)
 	}
 	s.next()
-}
-
-func (s *System) ask(ctx context.Context, name string, family Family) Result {
-	network := "ip"
-	switch family {
-	case V4Only:
-		network = "ip4"
-	case V6Only:
-		network = "ip6"
-	}
-	ips, err := s.r.LookupNetIP(ctx, network, name)
-	var de *net.DNSError
-	switch {
-	case errors.As(err, &de) && de.IsNotFound:
-		return Result{Err: ErrNotFound}
-	case err != nil:
-		return Result{Err: err}
-	}
-	out := make([]Address, len(ips))
-	for i, ip := range ips {
-		out[i].IP = ip.Unmap()
-	}
-	return Result{Addresses: Select(out, family)}
 }

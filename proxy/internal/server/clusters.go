@@ -12,7 +12,8 @@ import (
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
 	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport, Runtime: s.runtime,
-		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main), BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
+		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main, dns.Options{}),
+		NewResolver: func(o dns.Options) dns.Resolver { return dns.NewSystem(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	s.clusters = cluster.NewManager(deps)
 	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if err := s.clusters.AddStatic(it.Message); err != nil {

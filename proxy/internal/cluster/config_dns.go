@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	caresv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
+	getaddrinfov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/getaddrinfo/v3"
+)
+
+// buildDNS reads how a cluster's names are resolved again and again.
+func buildDNS(cfg *clusterv3.Cluster, o *DNSOptions) error {
+	o.Refresh = duration(cfg.GetDnsRefreshRate(), DefaultDNSRefresh)
+	o.Jitter = duration(cfg.GetDnsJitter(), 0)
+	o.RespectTTL = cfg.GetRespectDnsTtl()
+	o.FailureBase, o.FailureMax = o.Refresh, o.Refresh
+	if r := cfg.GetDnsFailureRefreshRate(); r != nil {
+		o.FailureBase = duration(r.GetBaseInterval(), o.Refresh)
+		o.FailureMax = duration(r.GetMaxInterval(), 10*o.FailureBase)
+		if o.FailureMax < o.FailureBase {
+			return rejected("dns_failure_refresh_rate", "dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval")
+		}
+	}
+	switch cfg.GetDnsLookupFamily() {
+	case clusterv3.Cluster_V4_ONLY:
+		o.Family = dns.V4Only
+	case clusterv3.Cluster_V6_ONLY:
+		o.Family = dns.V6Only
+	case clusterv3.Cluster_V4_PREFERRED:
+		o.Family = dns.V4Preferred
+	case clusterv3.Cluster_ALL:
+		o.Family = dns.All
+	}
+	return nil
+}
+
+// buildResolver returns who answers for a cluster: the resolver of all, or one of its own.
+func buildResolver(cfg *clusterv3.Cluster, d *Deps) (dns.Resolver, error) {
+	o, err := resolverOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprint(o)
+	switch {
+	case key == fmt.Sprint(dns.Options{}):
+		if d.Resolver == nil {
+			return nil, rejected("type", "there is no DNS resolver")
+		}
+		return d.Resolver, nil
+	case d.resolvers[key] != nil:
+		return d.resolvers[key], nil
+	case d.NewResolver == nil:
+		return nil, notYet("typed_dns_resolver_config")
+	}
+	if d.resolvers == nil {
+		d.resolvers = make(map[string]dns.Resolver)
+	}
+	d.resolvers[key] = d.NewResolver(o)
+	return d.resolvers[key], nil
+}
+
+// resolverOptions reads typed_dns_resolver_config, or the fields that it has taken the place of.
+func resolverOptions(cfg *clusterv3.Cluster) (o dns.Options, err error) {
+	if ec := cfg.GetTypedDnsResolverConfig(); ec != nil {
+		return typedResolver(ec)
+	}
+	if c := cfg.GetDnsResolutionConfig(); c != nil { //nolint:staticcheck // deprecated, still read by Envoy
+		o.TCP, o.NoSearch = c.GetDnsResolverOptions().GetUseTcpForDnsLookups(), c.GetDnsResolverOptions().GetNoDefaultSearchDomain()
+		o.Servers, err = servers(c.GetResolvers(), "dns_resolution_config.resolvers")
+		return o, err
+	}
+	o.TCP = cfg.GetUseTcpForDnsLookups()                             //nolint:staticcheck // deprecated, still read by Envoy
+	o.Servers, err = servers(cfg.GetDnsResolvers(), "dns_resolvers") //nolint:staticcheck // deprecated, still read by Envoy
+	return o, err
+}
+
+func typedResolver(ec *corev3.TypedExtensionConfig) (o dns.Options, err error) {
+	const path = "typed_dns_resolver_config.typed_config."
+	var (
+		cares caresv3.CaresDnsResolverConfig
+		addr  getaddrinfov3.GetAddrInfoDnsResolverConfig
+	)
+	any := ec.GetTypedConfig()
+	is := func(m proto.Message) bool {
+		if !any.MessageIs(m) {
+			return false
+		}
+		err = any.UnmarshalTo(m)
+		return true
+	}
+	switch {
+	case is(&addr):
+		return o, err // as the system does it
+	case !is(&cares):
+		return o, notYet("typed_dns_resolver_config " + any.GetTypeUrl())
+	case err != nil:
+		return o, err
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"use_resolvers_as_fallback", cares.GetUseResolversAsFallback() && len(cares.GetResolvers()) > 0},
+		{"filter_unroutable_families", cares.GetFilterUnroutableFamilies()},
+		{"rotate_nameservers", cares.GetRotateNameservers()},
+		{"edns0_max_payload_size", cares.GetEdns0MaxPayloadSize() != nil},
+		{"qcache_max_ttl", cares.GetQcacheMaxTtl() != nil},
+	} {
+		if f.set {
+			return o, notYet(path + f.name)
+		}
+	}
+	// udp_max_queries, max_udp_channel_duration and reinit_channel_on_timeout say when to make new sockets: we make one for each
+	// question.
+	o.TCP, o.NoSearch = cares.GetDnsResolverOptions().GetUseTcpForDnsLookups(), cares.GetDnsResolverOptions().GetNoDefaultSearchDomain()
+	o.Timeout = time.Duration(cares.GetQueryTimeoutSeconds().GetValue()) * time.Second
+	o.Tries = int(cares.GetQueryTries().GetValue())
+	o.Servers, err = servers(cares.GetResolvers(), path+"resolvers")
+	return o, err
+}
+
+func servers(list []*corev3.Address, path string) (out []netip.AddrPort, err error) {
+	for i, a := range list {
+		s := a.GetSocketAddress()
+		ip, e := netip.ParseAddr(s.GetAddress())
+		if e != nil {
+			return nil, rejected(fmt.Sprintf("%s[%d]", path, i), "malformed IP address: "+s.GetAddress())
+		}
+		port := uint16(s.GetPortValue())
+		if port == 0 {
+			port = 53
+		}
+		out = append(out, netip.AddrPortFrom(ip, port))
+	}
+	return out, nil
+}
