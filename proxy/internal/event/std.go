@@ -49,8 +49,15 @@ func NewStd() Driver {
 	return &std{notify: make(chan struct{}, 1), timer: t}
 }
 
-// Close waits until what closed handles had taken is sent, at most stdLinger.
+// Close waits until what closed handles had taken is sent, at most stdLinger. Handles that are still open are reset: their
+// goroutines must not outlive the driver.
 func (d *std) Close() {
+	d.mu.Lock()
+	n := len(d.socks)
+	d.mu.Unlock()
+	for h := range n {
+		d.CloseHandle(Handle(h), true)
+	}
 	for _, done := range d.endings {
 		<-done
 	}
