@@ -13,18 +13,37 @@ type ConnInfo struct {
 	Local, Remote Address
 	// Direct are the addresses of the socket, local and remote, if they differ from Local and Remote; nil if not.
 	Direct *[2]Address
-	// ServerName is the SNI, lower-case; ALPN what the client offered (listener filter), and Protocol what was agreed on.
-	ServerName string
-	ALPN       []string
-	Protocol   string
-	// Transport is "tls", "raw_buffer" or "quic" as the listener filters detected it.
-	Transport string
+	// Protocol is what the transport socket agreed on (ALPN).
+	Protocol string
 	// TLS is nil on a plain connection.
 	TLS *TLSInfo
-	// ChainName is the filter chain's name, ListenerName the listener's.
-	ChainName, ListenerName string
 	// HandshakeDone is when the TLS handshake ended, in ns of the worker's clock.
 	HandshakeDone int64
+	// From is where it came in; nil for connections that we made. It is shared and must not be changed.
+	From *Entrance
+
+	hello *Hello
+	end   *End
+	meta  *Metadata
+	state *FilterState
+}
+
+// Entrance names a listener, and the filter chain once it was chosen.
+type Entrance struct{ ListenerName, ChainName string }
+
+// Hello is what listener filters found out about a connection before it had a protocol.
+type Hello struct {
+	// ServerName is the SNI, lower-case; ALPN what the client offered.
+	ServerName string
+	ALPN       []string
+	// Transport is "tls", "raw_buffer" or "quic".
+	Transport string
+	// LocalRestored: a listener filter has found the address that the client really asked for and put it into Local.
+	LocalRestored bool
+}
+
+// End is how and why a connection ended.
+type End struct {
 	// TransportFailure is why the transport socket failed (DOWNSTREAM_TRANSPORT_FAILURE_REASON).
 	TransportFailure string
 	// CloseReason is why we closed it (DOWNSTREAM_LOCAL_CLOSE_REASON), CloseType how it ended ("Normal", "RemoteReset", ...).
@@ -33,11 +52,53 @@ type ConnInfo struct {
 	TerminationDetails string
 	// Details says what answered it, in the words of RESPONSE_CODE_DETAILS.
 	Details string
-	// LocalRestored: a listener filter has found the address that the client really asked for and put it into Local.
-	LocalRestored bool
+}
 
-	meta  *Metadata
-	state *FilterState
+// Most connections are idle most of the time, and there are many: what few of them have is made when they get it.
+var (
+	noEntrance = Entrance{}
+	noHello    = Hello{}
+	noEnd      = End{CloseType: "Normal"}
+)
+
+// Entered returns where the connection came in. It must not be changed.
+func (c *ConnInfo) Entered() *Entrance {
+	if c.From == nil {
+		return &noEntrance
+	}
+	return c.From
+}
+
+// Said returns what listener filters have found out so far. It must not be changed: SetHello does.
+func (c *ConnInfo) Said() *Hello {
+	if c.hello == nil {
+		return &noHello
+	}
+	return c.hello
+}
+
+// SetHello returns what listener filters have found out, to be changed.
+func (c *ConnInfo) SetHello() *Hello {
+	if c.hello == nil {
+		c.hello = &Hello{}
+	}
+	return c.hello
+}
+
+// Ended returns how the connection ended, as far as it is known. It must not be changed: SetEnd does.
+func (c *ConnInfo) Ended() *End {
+	if c.end == nil {
+		return &noEnd
+	}
+	return c.end
+}
+
+// SetEnd returns how the connection ended, to be changed.
+func (c *ConnInfo) SetEnd() *End {
+	if c.end == nil {
+		c.end = &End{CloseType: noEnd.CloseType}
+	}
+	return c.end
 }
 
 // Metadata returns the connection's dynamic metadata, made on first use.
@@ -65,7 +126,7 @@ func (c *ConnInfo) HasFilterState() bool { return c.state != nil }
 // SetLocal changes the address that filters see as ours, SetRemote the peer's. The socket's own addresses are kept in Direct.
 func (c *ConnInfo) SetLocal(a Address) {
 	c.keepDirect()
-	c.Local, c.LocalRestored = a, true
+	c.Local, c.SetHello().LocalRestored = a, true
 }
 
 // SetRemote is SetLocal for the peer's address.

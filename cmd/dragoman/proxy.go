@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/extensions/standard"
+	"github.com/dragoman-proxy/dragoman/internal/heap"
 	"github.com/dragoman-proxy/dragoman/internal/version"
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
@@ -93,8 +94,8 @@ func build(f *flags, l *appLog) (*proxy.Proxy, error) {
 func setProcess(f *flags) {
 	runtime.GOMAXPROCS(int(max(f.concurrency, 1)) + 1)
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent(0))
-		go keepMemory()
+		heap.Prepare()
+		go heap.Keep(context.Background())
 	}
 	if f.mutexTracing {
 		runtime.SetMutexProfileFraction(100)

@@ -25,7 +25,9 @@ func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
 		return
 	}
 	c.why = Closed{Reason: reason}
-	c.Info.CloseReason = reason
+	if reason != "" {
+		c.Info.SetEnd().CloseReason = reason
+	}
 	if t == network.NoFlush || t == network.Abort || c.state == connecting || !c.connected && c.tr != nil && c.wire == nil {
 		c.why.Reset = t == network.Abort
 		c.finish()
@@ -93,9 +95,9 @@ func (c *Conn) finish() {
 	}
 	c.state = closed
 	if c.why.Reset && c.why.Remote {
-		c.Info.CloseType = "RemoteReset"
+		c.Info.SetEnd().CloseType = "RemoteReset"
 	} else if c.why.Reset {
-		c.Info.CloseType = "LocalReset"
+		c.Info.SetEnd().CloseType = "LocalReset"
 	}
 	if c.h != event.NoHandle {
 		c.w.Close(c.h, c.why.Reset && !c.why.Remote)
@@ -126,7 +128,7 @@ func (c *Conn) Fail(reason string) {
 	if c.state == closed {
 		return
 	}
-	c.Info.TransportFailure = reason
+	c.Info.SetEnd().TransportFailure = reason
 	if c.wire != nil && !c.blocked {
 		c.send(c.wire)
 		if c.state == closed {

@@ -111,7 +111,6 @@ func New(w *event.Worker, h event.Handle, tr Transport) *Conn {
 	c := &Conn{w: w, h: h, tr: tr, state: open, maxUnread: MaxUnread}
 	c.Info.ID = nextID.Add(1) - 1
 	c.Info.Start = w.Now()
-	c.Info.CloseType = "Normal"
 	return c
 }
 

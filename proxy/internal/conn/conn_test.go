@@ -215,8 +215,8 @@ func TestFlushThenClose(t *testing.T) {
 		if diff := cmp.Diff(conn.Closed{Reason: "done"}, c.why); diff != "" {
 			t.Error(diff)
 		}
-		if c.c.Info.CloseReason != "done" || c.c.Info.CloseType != "Normal" {
-			t.Errorf("reason %q, type %q", c.c.Info.CloseReason, c.c.Info.CloseType)
+		if c.c.Info.Ended().CloseReason != "done" || c.c.Info.Ended().CloseType != "Normal" {
+			t.Errorf("reason %q, type %q", c.c.Info.Ended().CloseReason, c.c.Info.Ended().CloseType)
 		}
 	})
 }
@@ -288,11 +288,11 @@ func TestAbortResets(t *testing.T) {
 		c, s := r.pair(nil)
 		c.c.Close(network.Abort, "")
 		r.run("the peer knows", func() bool { return s.closed == 1 })
-		if !s.why.Remote || !s.why.Reset || s.c.Info.CloseType != "RemoteReset" {
-			t.Errorf("the peer saw %+v, type %q", s.why, s.c.Info.CloseType)
+		if !s.why.Remote || !s.why.Reset || s.c.Info.Ended().CloseType != "RemoteReset" {
+			t.Errorf("the peer saw %+v, type %q", s.why, s.c.Info.Ended().CloseType)
 		}
-		if c.closed != 1 || c.why.Remote || c.c.Info.CloseType != "LocalReset" {
-			t.Errorf("our end: %+v, type %q", c.why, c.c.Info.CloseType)
+		if c.closed != 1 || c.why.Remote || c.c.Info.Ended().CloseType != "LocalReset" {
+			t.Errorf("our end: %+v, type %q", c.why, c.c.Info.Ended().CloseType)
 		}
 	})
 }

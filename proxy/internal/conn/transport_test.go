@@ -132,8 +132,8 @@ func TestTransportFailure(t *testing.T) {
 		})
 		r.send(c, []byte("nonsense"))
 		r.run("it is closed", func() bool { return s.closed == 1 })
-		if !s.why.Failed || s.why.Reason != "no hello" || s.c.Info.TransportFailure != "no hello" || tr.destroyed != 1 {
-			t.Errorf("%+v, %q, destroyed %d times", s.why, s.c.Info.TransportFailure, tr.destroyed)
+		if !s.why.Failed || s.why.Reason != "no hello" || s.c.Info.Ended().TransportFailure != "no hello" || tr.destroyed != 1 {
+			t.Errorf("%+v, %q, destroyed %d times", s.why, s.c.Info.Ended().TransportFailure, tr.destroyed)
 		}
 	})
 }

@@ -63,8 +63,8 @@ func request() *format.Context {
 		WireReceived: 95, WireSent: 192, HeaderReceived: 55, HeaderSent: 160,
 		Conn: &network.ConnInfo{
 			ID: 2, Start: 990 * ms, Local: addr("127.0.0.1:8080"), Remote: addr("10.0.0.7:40000"),
-			Direct:    &[2]network.Address{addr("127.0.0.1:8081"), addr("127.0.0.1:41000")},
-			ChainName: "fc1", ListenerName: "main", CloseType: "Normal",
+			Direct: &[2]network.Address{addr("127.0.0.1:8081"), addr("127.0.0.1:41000")},
+			From:   &network.Entrance{ChainName: "fc1", ListenerName: "main"},
 		},
 		RouteName: "ru", ClusterName: "up", ClusterNameRaw: "raw", Attempts: 1,
 		Upstream: stream.Upstream{

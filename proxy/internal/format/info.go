@@ -80,13 +80,13 @@ var infoCommands = map[string]command{
 		return c.Info.Conn.ID
 	}),
 	"REQUESTED_SERVER_NAME": {params, buildServerName},
-	"FILTER_CHAIN_NAME":     connText(downstream, func(n *network.ConnInfo) string { return n.ChainName }),
-	"LISTENER_NAME":         connText(downstream, func(n *network.ConnInfo) string { return n.ListenerName }),
+	"FILTER_CHAIN_NAME":     connText(downstream, func(n *network.ConnInfo) string { return n.Entered().ChainName }),
+	"LISTENER_NAME":         connText(downstream, func(n *network.ConnInfo) string { return n.Entered().ListenerName }),
 	"DOWNSTREAM_TRANSPORT_FAILURE_REASON": connReason(downstream, func(n *network.ConnInfo) string {
-		return n.TransportFailure
+		return n.Ended().TransportFailure
 	}),
-	"DOWNSTREAM_LOCAL_CLOSE_REASON":  connReason(downstream, func(n *network.ConnInfo) string { return n.CloseReason }),
-	"DOWNSTREAM_DETECTED_CLOSE_TYPE": connText(downstream, func(n *network.ConnInfo) string { return n.CloseType }),
+	"DOWNSTREAM_LOCAL_CLOSE_REASON":  connReason(downstream, func(n *network.ConnInfo) string { return n.Ended().CloseReason }),
+	"DOWNSTREAM_DETECTED_CLOSE_TYPE": connText(downstream, func(n *network.ConnInfo) string { return n.Ended().CloseType }),
 
 	"DOWNSTREAM_LOCAL_ADDRESS":                      address(local),
 	"DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT":         addressIP(local),
@@ -119,9 +119,9 @@ var infoCommands = map[string]command{
 	"UPSTREAM_CONNECTION_ID":               count(func(c *Context) uint64 { return c.Info.Upstream.ConnID }),
 	"UPSTREAM_REQUEST_ATTEMPT_COUNT":       count(func(c *Context) uint64 { return uint64(c.Info.Attempts) }),
 	"UPSTREAM_TRANSPORT_FAILURE_REASON":    reason(func(c *Context) string { return c.Info.Upstream.Failure }),
-	"UPSTREAM_SERVER_NAME":                 connText(upstream, func(n *network.ConnInfo) string { return n.ServerName }),
-	"UPSTREAM_DETECTED_CLOSE_TYPE":         connText(upstream, func(n *network.ConnInfo) string { return n.CloseType }),
-	"UPSTREAM_LOCAL_CLOSE_REASON":          connReason(upstream, func(n *network.ConnInfo) string { return n.CloseReason }),
+	"UPSTREAM_SERVER_NAME":                 connText(upstream, func(n *network.ConnInfo) string { return n.Said().ServerName }),
+	"UPSTREAM_DETECTED_CLOSE_TYPE":         connText(upstream, func(n *network.ConnInfo) string { return n.Ended().CloseType }),
+	"UPSTREAM_LOCAL_CLOSE_REASON":          connReason(upstream, func(n *network.ConnInfo) string { return n.Ended().CloseReason }),
 }
 
 // streamID is the request's identifier, as Envoy's stream id provider gives it for HTTP.

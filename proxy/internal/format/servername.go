@@ -35,7 +35,7 @@ func buildServerName(b *builder) (*operator, error) {
 	return &operator{append: func(dst []byte, c *Context) ([]byte, bool) {
 		sni, name := "", ""
 		if c.Info.Conn != nil {
-			sni = c.Info.Conn.ServerName
+			sni = c.Info.Conn.Said().ServerName
 		}
 		if useHost {
 			name = requestHost(c, orig, host)

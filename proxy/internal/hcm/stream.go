@@ -322,7 +322,7 @@ func (s *Stream) onConnectionEnd(reason http.ResetReason, cause *codec.Err) {
 	default:
 		s.inf.Flags.Set(stream.DownstreamConnectionTermination)
 		s.inf.Details = "downstream_remote_disconnect"
-		if reason := s.h.c.Info.CloseReason; reason != "" {
+		if reason := s.h.c.Info.Ended().CloseReason; reason != "" {
 			s.inf.Details = "downstream_local_disconnect(" + reason + ")"
 		}
 	}

@@ -26,6 +26,8 @@ type Chain struct {
 	Drained func() bool
 
 	draining atomic.Bool
+	// entrance is what connections have of the chain's names; the listener sets it.
+	entrance *network.Entrance
 }
 
 // TransportFactory makes transport sockets for accepted connections.

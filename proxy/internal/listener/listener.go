@@ -43,6 +43,7 @@ type Listener struct {
 	chains   atomic.Pointer[Chains]
 	draining atomic.Bool
 	active   atomic.Int64
+	entrance *network.Entrance // set with the chains
 }
 
 // Admission decides whether a connection may come in, over all listeners (connection limits, overload).
@@ -62,7 +63,18 @@ type Filter struct {
 }
 
 // SetChains makes c current: connections that come from now on are matched by it.
-func (l *Listener) SetChains(c *Chains) { l.chains.Store(c) }
+// Chains that were there before stay as they are.
+func (l *Listener) SetChains(c *Chains) {
+	if l.entrance == nil {
+		l.entrance = &network.Entrance{ListenerName: l.Name}
+	}
+	c.Each(func(ch *Chain) {
+		if ch.entrance == nil {
+			ch.entrance = &network.Entrance{ListenerName: l.Name, ChainName: ch.Name}
+		}
+	})
+	l.chains.Store(c)
+}
 
 // Chains returns the current filter chains.
 func (l *Listener) Chains() *Chains { return l.chains.Load() }
@@ -132,7 +144,7 @@ func (l *Listener) enter() bool {
 func (l *Listener) begin(w *event.Worker, h event.Handle, local, peer network.Address) {
 	c := conn.New(w, h, nil)
 	c.Info.Local, c.Info.Remote = local, peer
-	c.Info.ListenerName = l.Name
+	c.Info.From = l.entrance
 	s := &session{l: l, w: w, c: c}
 	s.link()
 	if len(l.Filters) > 0 {

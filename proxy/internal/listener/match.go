@@ -187,14 +187,15 @@ func (n *node) step(criterion int, i *network.ConnInfo) *node {
 	case byDestination:
 		return n.findNet(i.Local.IP.Addr())
 	case byName:
-		return n.findName(i.ServerName)
+		return n.findName(i.Said().ServerName)
 	case byTransport:
-		if i.Transport == "" {
-			return n.names["raw_buffer"]
+		t := i.Said().Transport
+		if t == "" {
+			t = "raw_buffer"
 		}
-		return n.names[i.Transport]
+		return n.names[t]
 	case byALPN:
-		for _, p := range i.ALPN {
+		for _, p := range i.Said().ALPN {
 			if c := n.names[p]; c != nil {
 				return c
 			}

@@ -66,7 +66,7 @@ func (s *session) choose() {
 
 // redirect hands the connection to the listener of its original destination, if that is another one.
 func (s *session) redirect() bool {
-	if s.l.Redirect == nil || !s.c.Info.LocalRestored {
+	if s.l.Redirect == nil || !s.c.Info.Said().LocalRestored {
 		return false
 	}
 	to := s.l.Redirect.Find(s.c.Info.Local)
@@ -81,9 +81,9 @@ func (s *session) redirect() bool {
 	}
 	s.l.leave(s.w)
 	s.l = to
-	s.c.Info.ListenerName = to.Name
+	s.c.Info.From = to.entrance
 	if to.Redirect != nil {
-		s.c.Info.LocalRestored = false // one hop
+		s.c.Info.SetHello().LocalRestored = false // one hop
 	}
 	if len(to.Filters) > 0 {
 		s.filter()
@@ -97,7 +97,7 @@ func (s *session) redirect() bool {
 func (s *session) serve(chain *Chain) {
 	l, st := s.l, s.w.Stats
 	s.chain = chain
-	s.c.Info.ChainName = chain.Name
+	s.c.Info.From = chain.entrance
 	l.count(s.w, stats.ListenerDownstreamCxTotal)
 	st.GaugeAdd(l.Stats.Gauge(stats.ListenerDownstreamCxActive), 1)
 	if i := s.w.Index; i >= 0 && i < len(l.WorkerStats) {
@@ -184,8 +184,7 @@ func (s *session) stopHandshakeTimer() {
 // onHandshakeTimeout is the end of transport_socket_connect_timeout.
 func (s *session) onHandshakeTimeout() {
 	s.l.count(s.w, stats.ListenerDownstreamCxTransportSocketConnectTimeout)
-	i := &s.c.Info
-	i.TerminationDetails = "transport socket timeout was reached"
+	s.c.Info.SetEnd().TerminationDetails = "transport socket timeout was reached"
 	s.c.Close(network.NoFlush, "transport_socket_timeout")
 }
 
@@ -193,8 +192,8 @@ func (s *session) onHandshakeTimeout() {
 func (s *session) OnClose(why conn.Closed) {
 	s.stopHandshakeTimer()
 	s.Handler.OnClose(why)
-	if s.chain == nil {
-		s.c.Info.CloseType = "Normal"
+	if s.chain == nil && s.c.Info.Ended().CloseType != "Normal" {
+		s.c.Info.SetEnd().CloseType = "Normal"
 	}
 	s.log()
 	l, st := s.l, s.w.Stats
@@ -219,9 +218,9 @@ func (s *session) log() {
 	if i.End == 0 {
 		i.End = s.w.Now()
 	}
-	i.TerminationDetails = s.c.Info.TerminationDetails
-	if s.c.Info.Details != "" {
-		i.Details = s.c.Info.Details
+	i.TerminationDetails = s.c.Info.Ended().TerminationDetails
+	if d := s.c.Info.Ended().Details; d != "" {
+		i.Details = d
 	}
 	s.l.Logs.Log(s.w, i, accesslog.NotSet)
 }

@@ -77,7 +77,7 @@ func (c *Conn) OnClose(why conn.Closed) {
 		p.wake()
 	} else {
 		p.room -= c.capacity()
-		p.failAll(Failure(&why, c.timedOut, c.nc.Info.TransportFailure))
+		p.failAll(Failure(&why, c.timedOut, c.nc.Info.Ended().TransportFailure))
 		p.connect()
 	}
 	p.checkEmpty()

@@ -65,7 +65,7 @@ func (t *TCPConn) Info() *network.ConnInfo { return &t.nc.Info }
 
 // Failure says why the connection was not established, in Envoy's words. It is for the handler's OnClose.
 func (t *TCPConn) Failure() (http.ResetReason, string) {
-	return Failure(&t.why, t.timedOut, t.nc.Info.TransportFailure)
+	return Failure(&t.why, t.timedOut, t.nc.Info.Ended().TransportFailure)
 }
 
 // notPending ends the time in which the connection counts as a pending request.

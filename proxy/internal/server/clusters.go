@@ -9,6 +9,9 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
+// Clusters returns the clusters. owner: main loop.
+func (s *Server) Clusters() *cluster.Manager { return s.clusters }
+
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
 	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport, Runtime: s.runtime,

@@ -53,7 +53,7 @@ func (s *session) log(when accesslog.Type) {
 // fill brings what is known of the session up to date.
 func (s *session) fill() {
 	i := s.info
-	i.TerminationDetails = i.Conn.TerminationDetails
+	i.TerminationDetails = i.Conn.Ended().TerminationDetails
 	i.BytesReceived, i.BytesSent = s.down.in, s.up.in
 	i.WireReceived, i.WireSent = s.down.in, s.up.in
 	i.Upstream.WireSent, i.Upstream.WireRecv = s.down.in, s.up.in
@@ -93,7 +93,7 @@ func (s *session) onMaxDuration() {
 // endLocally closes both ends for a reason of ours.
 func (s *session) endLocally(reason string) {
 	if u := s.info.Upstream.Conn; u != nil {
-		u.CloseReason = reason
+		u.SetEnd().CloseReason = reason
 	}
 	s.closeDown(network.NoFlush, reason)
 }

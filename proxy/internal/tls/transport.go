@@ -173,7 +173,7 @@ func (t *Transport) Feed(c *conn.Conn, b []byte) {
 // EOF is the socket's end. A peer that goes without close_notify has truncated nothing that HTTP would not notice.
 func (t *Transport) EOF(*conn.Conn) {
 	if !t.open && t.co != nil && !t.dead {
-		t.c.Info.TransportFailure = "TLS_error:|33554536:system_library:OPENSSL_internal:Connection_reset_by_peer:TLS_error_end"
+		t.c.Info.SetEnd().TransportFailure = "TLS_error:|33554536:system_library:OPENSSL_internal:Connection_reset_by_peer:TLS_error_end"
 	}
 }
 

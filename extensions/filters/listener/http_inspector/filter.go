@@ -19,7 +19,7 @@ type inspector struct {
 // OnAccept implements network.ListenerFilter: what another filter took for TLS is left alone.
 func (f *inspector) OnAccept(cb network.ListenerCallbacks) network.FilterStatus {
 	f.cb = cb
-	if t := cb.Info().Transport; t != "" && t != "raw_buffer" {
+	if t := cb.Info().Said().Transport; t != "" && t != "raw_buffer" {
 		return network.Continue
 	}
 	return network.StopIteration
@@ -43,7 +43,7 @@ func (f *inspector) OnData(b []byte) network.FilterStatus {
 	r := protocols[p]
 	f.cb.Stats().Inc(f.stats.Counter(r.stat))
 	if r.alpn != "" {
-		f.cb.Info().ALPN = []string{r.alpn}
+		f.cb.Info().SetHello().ALPN = []string{r.alpn}
 	}
 	return network.Continue
 }

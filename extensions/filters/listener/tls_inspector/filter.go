@@ -53,7 +53,7 @@ func (f *inspector) OnData(b []byte) network.FilterStatus {
 }
 
 func (f *inspector) found(h *hello) {
-	i := f.cb.Info()
+	i := f.cb.Info().SetHello()
 	f.count(tlsFound)
 	i.Transport = "tls"
 	if len(h.name) > 0 {

@@ -53,7 +53,7 @@ type filter struct{ answer []byte }
 // OnNewConnection implements network.ReadFilter.
 func (f *filter) OnNewConnection(cb network.ReadCallbacks) network.FilterStatus {
 	c := cb.Connection()
-	c.Info().Details = "direct_response"
+	c.Info().SetEnd().Details = "direct_response"
 	var b buffer.Buffer
 	b.Borrow(f.answer)
 	c.Write(&b, false)

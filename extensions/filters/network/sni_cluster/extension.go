@@ -31,8 +31,9 @@ type filter struct{}
 
 // OnNewConnection implements network.ReadFilter.
 func (filter) OnNewConnection(cb network.ReadCallbacks) network.FilterStatus {
-	if i := cb.Connection().Info(); i.ServerName != "" {
-		i.FilterState().Set(network.TCPProxyCluster, i.ServerName)
+	i := cb.Connection().Info()
+	if name := i.Said().ServerName; name != "" {
+		i.FilterState().Set(network.TCPProxyCluster, name)
 	}
 	return network.Continue
 }
