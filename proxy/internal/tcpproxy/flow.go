@@ -96,6 +96,12 @@ func (d *side) move() {
 		if !d.splicing || d.c == nil || d.eof || d.peer.c == nil || d.c.Paused() {
 			return
 		}
+		if d.small >= maxSmallMoves {
+			// Only now: what is read must not overtake what is in the pipe. What has arrived, if only the end, was told already.
+			d.stopSplice()
+			d.c.ReadLater()
+			return
+		}
 		if !d.peer.c.Clear() {
 			return // OnWritable comes
 		}
@@ -112,10 +118,8 @@ func (d *side) move() {
 		}
 		d.pipe, d.n = p, n
 		d.came(n)
-		if n >= smallMove {
+		if d.small++; n >= smallMove {
 			d.small = 0
-		} else if d.small++; d.small == maxSmallMoves {
-			d.stopSplice()
 		}
 	}
 	if d.n > 0 && !d.drain() {
