@@ -55,8 +55,8 @@ func (m *Manager) WhenWarm(f func()) {
 	m.checkWarm()
 }
 
-// Warming returns how many clusters are warming.
-func (m *Manager) Warming() int { return len(m.slots) }
+// Warming returns how many clusters are warming and do not serve yet.
+func (m *Manager) Warming() int { return len(m.slots) - m.early }
 
 func (m *Manager) checkWarm() {
 	for m.started && len(m.slots) == 0 && len(m.whenWarm) > 0 {
@@ -142,5 +142,5 @@ func (m *Manager) inc(i apistats.CounterIndex) { m.d.Store.Main().Inc(m.stats.Co
 
 func (m *Manager) gauges() {
 	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerActiveClusters), uint64(m.count))
-	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerWarmingClusters), uint64(len(m.slots)-m.early))
+	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerWarmingClusters), uint64(m.Warming()))
 }

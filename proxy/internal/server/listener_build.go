@@ -90,6 +90,9 @@ func (b *listenerBuild) build() error {
 		FiltersTimeout: defaultFiltersTimeout, ContinueOnTimeout: p.GetContinueOnListenerFiltersTimeout(),
 		MaxAccept: int(p.GetMaxConnectionsToAcceptPerSocketEvent().GetValue())}
 	b.l = l
+	if !p.GetIgnoreGlobalConnLimit() {
+		l.Admit = s.overload
+	}
 	if t := p.GetListenerFiltersTimeout(); t != nil {
 		l.FiltersTimeout = t.AsDuration()
 	}

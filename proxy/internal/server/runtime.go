@@ -29,6 +29,7 @@ func (s *Server) runtimeChanged(r *runtime.Snapshot) {
 	for _, name := range s.guards.Update(r.Features()) {
 		s.logger("runtime").Warn("there is no such switch", "key", name)
 	}
+	s.overloadFromRuntime(r)
 	if s.clusters == nil {
 		return
 	}
@@ -56,14 +57,8 @@ func (s *Server) finishBuild() error {
 // clustersInitialized is the moment after which listeners may come.
 func (s *Server) clustersInitialized() {
 	s.logger("upstream").Info("cm init: all clusters initialized")
-	l := s.logger("main")
-	if _, ok := s.runtime.Snapshot().Get("overload.global_downstream_max_connections"); ok {
-		l.Warn("Usage of the deprecated runtime key overload.global_downstream_max_connections, consider switching to " +
-			"`envoy.resource_monitors.global_downstream_max_connections` instead. It has no effect yet.")
-	}
-	l.Warn("There is no configured limit to the number of allowed active downstream connections. Configure a limit in " +
-		"`envoy.resource_monitors.global_downstream_max_connections` resource monitor.")
-	l.Info("all clusters initialized. initializing init manager")
+	s.warnOfConnections()
+	s.logger("main").Info("all clusters initialized. initializing init manager")
 	s.runtime.Reload()
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/overload"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/socket"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -104,6 +105,7 @@ type Server struct {
 	collect collector
 
 	clusters  *cluster.Manager
+	overload  *overload.State
 	listeners map[string]*activeListener
 	order     []*activeListener
 	redirects listener.Table
@@ -225,6 +227,9 @@ func (s *Server) build() error {
 	s.buildProcess()
 	s.buildNode()
 	s.logStart()
+	if err := s.buildOverload(); err != nil {
+		return err
+	}
 	if err := s.buildRuntime(); err != nil {
 		return err
 	}
