@@ -22,7 +22,7 @@ type mischief struct {
 }
 
 func someMischief() mischief {
-	return mischief{reset: 2, closeEarly: 2, silent: 1, cut: 3, early: 3, closeAfter: 3, sayClose: 5, untilClose: 3, garbage: 1}
+	return mischief{reset: 2, closeEarly: 2, silent: 3, cut: 3, early: 3, closeAfter: 3, sayClose: 5, untilClose: 3, garbage: 1}
 }
 
 // h1Upstream is one connection of an upstream. It checks requests and answers them in order.

@@ -99,6 +99,9 @@ func (p *proxySystem) Busy() []string {
 // active returns the gauges with one of the endings that are not zero.
 func (p *proxySystem) active(endings ...string) (active []string) {
 	for name, value := range p.Stats() {
+		if strings.HasPrefix(name, "listener_manager.") {
+			continue // what is configured
+		}
 		for _, end := range endings {
 			if strings.HasSuffix(name, end) && value != 0 {
 				active = append(active, fmt.Sprintf("%s: %d", name, value))
