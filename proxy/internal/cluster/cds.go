@@ -16,6 +16,8 @@ type CDS struct {
 	M *Manager
 	// OnDone is called once, when the first update was applied or will not come; nil: nobody waits.
 	OnDone func()
+	// Version is that of the last update that was taken whole.
+	Version string
 
 	names map[string]bool // the clusters that this subscription brought
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
@@ -137,9 +138,11 @@ func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 		cfg.GetName()+"' with names from ["+strings.Join(names, ", ")+"]")
 }
 
+// policyPath is where the fields of one policy are.
+const policyPath = "load_balancing_policy.policies.typed_extension_config."
+
 // buildPolicy reads one policy; false: it is not known.
 func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, error) {
-	const where = "load_balancing_policy.policies.typed_extension_config."
 	any := ec.GetTypedConfig()
 	var err error
 	read := func(m proto.Message) bool {
@@ -154,19 +157,17 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 		lr  leastrequestv3.LeastRequest
 		rnd randomv3.Random
 		wrr wrrlocalityv3.WrrLocality
-		rh  ringhashv3.RingHash
-		mg  maglevv3.Maglev
 	)
 	switch {
 	case read(&rr):
 		if rr.GetSlowStartConfig() != nil {
-			return false, notYet(where + "slow_start_config")
+			return false, notYet(policyPath + "slow_start_config")
 		}
 		o.LB.Policy = lb.RoundRobin{}
 		return true, orErr(err, localityLB(rr.GetLocalityLbConfig(), o))
 	case read(&lr):
 		if lr.GetSlowStartConfig() != nil {
-			return false, notYet(where + "slow_start_config")
+			return false, notYet(policyPath + "slow_start_config")
 		}
 		o.LB.Policy = leastRequest(lr.GetChoiceCount(), lr.GetActiveRequestBias(),
 			lr.GetSelectionMethod() == leastrequestv3.LeastRequest_FULL_SCAN || lr.GetEnableFullScan().GetValue()) //nolint:staticcheck // deprecated, still read by Envoy
@@ -174,33 +175,6 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 	case read(&rnd):
 		o.LB.Policy = lb.Random{}
 		return true, orErr(err, localityLB(rnd.GetLocalityLbConfig(), o))
-	case read(&rh):
-		low, high := ringSize(rh.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(rh.GetMaximumRingSize(), lb.DefaultRingMax)
-		if low > high {
-			return false, rejected(where+"minimum_ring_size", ringSizes(low, high))
-		}
-		p := lb.RingHash{Min: low, Max: high, Murmur: rh.GetHashFunction() == ringhashv3.RingHash_MURMUR_HASH_2}
-		if rh.GetConsistentHashingLbConfig() != nil {
-			p.Hashing = hashing(rh.GetConsistentHashingLbConfig())
-		} else {
-			p.Hashing = hashing(&rh)
-		}
-		if len(rh.GetConsistentHashingLbConfig().GetHashPolicy()) > 0 {
-			return false, notYet(where + "consistent_hashing_lb_config.hash_policy")
-		}
-		o.LB.Policy, o.LB.LocalityWeighted = p, rh.GetLocalityWeightedLbConfig() != nil
-		return true, orErr(err, hashLocality(o))
-	case read(&mg):
-		size, e := maglevSize(mg.GetTableSize())
-		if e != nil {
-			return false, e
-		}
-		if len(mg.GetConsistentHashingLbConfig().GetHashPolicy()) > 0 {
-			return false, notYet(where + "consistent_hashing_lb_config.hash_policy")
-		}
-		o.LB.Policy = lb.Maglev{Size: size, Hashing: hashing(mg.GetConsistentHashingLbConfig())}
-		o.LB.LocalityWeighted = mg.GetLocalityWeightedLbConfig() != nil
-		return true, orErr(err, hashLocality(o))
 	case read(&wrr):
 		for _, p := range wrr.GetEndpointPickingPolicy().GetPolicies() {
 			if ok, e := buildPolicy(p.GetTypedExtensionConfig(), d, o); ok || e != nil {
@@ -208,9 +182,56 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 				return ok, e
 			}
 		}
-		return false, orErr(err, rejected(where+"endpoint_picking_policy", "no supported endpoint picking policy."))
+		return false, orErr(err, rejected(policyPath+"endpoint_picking_policy", "no supported endpoint picking policy."))
+	}
+	if ok, err := hashPolicy(any, o); ok || err != nil {
+		return ok, err
 	}
 	return extensionPolicy(any, d, o)
+}
+
+// hashPolicy reads the policies of consistent hashing; false: it is none of them.
+func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
+	var (
+		rh ringhashv3.RingHash
+		mg maglevv3.Maglev
+	)
+	switch {
+	case any.MessageIs(&rh):
+		if err := any.UnmarshalTo(&rh); err != nil {
+			return false, err
+		}
+		low, high := ringSize(rh.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(rh.GetMaximumRingSize(), lb.DefaultRingMax)
+		if low > high {
+			return false, rejected(policyPath+"minimum_ring_size", ringSizes(low, high))
+		}
+		p := lb.RingHash{Min: low, Max: high, Murmur: rh.GetHashFunction() == ringhashv3.RingHash_MURMUR_HASH_2}
+		p.Hashing = hashing(&rh) //nolint:staticcheck // deprecated, still read by Envoy
+		if c := rh.GetConsistentHashingLbConfig(); c != nil {
+			if len(c.GetHashPolicy()) > 0 {
+				return false, notYet(policyPath + "consistent_hashing_lb_config.hash_policy")
+			}
+			p.Hashing = hashing(c)
+		}
+		o.LB.Policy, o.LB.LocalityWeighted = p, rh.GetLocalityWeightedLbConfig() != nil
+	case any.MessageIs(&mg):
+		if err := any.UnmarshalTo(&mg); err != nil {
+			return false, err
+		}
+		size, err := maglevSize(mg.GetTableSize())
+		if err != nil {
+			return false, err
+		}
+		c := mg.GetConsistentHashingLbConfig()
+		if len(c.GetHashPolicy()) > 0 {
+			return false, notYet(policyPath + "consistent_hashing_lb_config.hash_policy")
+		}
+		o.LB.Policy = lb.Maglev{Size: size, Hashing: hashing(c)}
+		o.LB.LocalityWeighted = mg.GetLocalityWeightedLbConfig() != nil
+	default:
+		return false, nil
+	}
+	return true, hashLocality(o)
 }
 
 func localityLB(c *commonv3.LocalityLbConfig, o *Options) error {
