@@ -35,30 +35,37 @@ type Callbacks interface {
 	// this filter's own callbacks (then the callback's status decides alone).
 	ContinueDecoding()
 	ContinueEncoding()
-	// SendLocalReply answers the request here and now: r runs through the encoding filters. If the response has begun, the
-	// stream is reset instead. The filter must return a stopping status after it.
+	// SendLocalReply answers the request: no filter gets any more of it, and r runs through the encoding filters. If these have
+	// begun with another response that the client has seen nothing of, r goes past them; if the client has, the stream is reset.
+	// Within a callback the reply is made when the callback has returned, whose status counts no more. The first reply wins.
 	SendLocalReply(r *LocalReply)
 
-	// AddDecodedData adds bytes to the request as seen by the filters after this one; legal in DecodeHeaders (with
-	// ContinueAndDontEndStream), DecodeData and DecodeTrailers. streaming: flow control instead of a limit.
+	// AddDecodedData adds bytes to what this filter holds, and empties data. They go on with it: in a callback, with the callback's
+	// Continue, before what is left in its buffer; else with Continue*. In DecodeData it may take the callback's own buffer, so
+	// that all of the body is in BufferedDecodeData. streaming: flow control instead of a limit. After this filter's end has been
+	// passed on, bytes are dropped.
 	AddDecodedData(data *buffer.Buffer, streaming bool)
-	// InjectDecodedData passes bytes to the filters after this one at once, whatever this filter's own state.
+	// InjectDecodedData passes bytes to the filters after this one at once, and empties data. Headers that this filter holds go
+	// before them, data that it holds does not. end: the message ends with them (and with trailers that this filter holds).
 	InjectDecodedData(data *buffer.Buffer, end bool)
-	// AddDecodedTrailers makes trailers for a request that has none; legal in the callback that sees the end.
+	// AddDecodedTrailers makes trailers for a request that has none, as long as this filter holds its end: in the callback that
+	// sees it, or later if it was not passed on. They take the end's place.
 	AddDecodedTrailers() *http.HeaderMap
 	AddEncodedData(data *buffer.Buffer, streaming bool)
 	InjectEncodedData(data *buffer.Buffer, end bool)
 	AddEncodedTrailers() *http.HeaderMap
-	// BufferedDecodeData and BufferedEncodeData are what StopIterationAndBuffer has kept; nil if nothing. The filter that holds
-	// it may change it.
+	// BufferedDecodeData and BufferedEncodeData are what this filter holds (of StopAll: what waits for it), or another filter does;
+	// nil if nothing. The filter that holds it may change it. Who takes bytes out of it and injects them lets a sender that
+	// is held back go on.
 	BufferedDecodeData() *buffer.Buffer
 	BufferedEncodeData() *buffer.Buffer
 
 	// BufferLimit is the limit of buffered data of this stream in bytes, 0 for none; SetBufferLimit changes it.
 	BufferLimit() int
 	SetBufferLimit(bytes int)
-	// RecreateStream starts the request anew through the whole chain (internal redirects); the body must be buffered whole or
-	// empty. false: it is not possible.
+	// RecreateStream starts the request anew through the whole chain, with its headers as they are now (internal redirects). It must
+	// be here whole, without trailers, and its body buffered or empty, and the client must have seen nothing of a response. The
+	// filters of this round get no more but OnStreamComplete and OnDestroy. false: it is not possible.
 	RecreateStream() bool
 	// ResetStream ends the stream at once, without a reply.
 	ResetStream(reason http.ResetReason)

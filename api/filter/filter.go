@@ -16,11 +16,14 @@ const (
 	// HeadersStopIteration keeps the headers here. Data and trailers still come to this filter, which lets the headers go by
 	// returning Continue from one of them, or by ContinueDecoding/ContinueEncoding.
 	HeadersStopIteration
-	// HeadersContinueAndDontEndStream passes headers that ended the stream on as if more were to come: the filter must add data
-	// or trailers (AddDecodedData, InjectEncodedData, ...), the last of them with end set.
+	// HeadersContinueAndDontEndStream passes headers that ended the stream on as if more were to come, together with what the
+	// filter has added in the callback. The end stays with the filter: it lets it go by injecting data with end set
+	// (InjectDecodedData), or by Continue*. Headers that end the stream need no such status to be given a body in their own
+	// callback: AddDecodedData and HeadersContinue do that.
 	HeadersContinueAndDontEndStream
-	// HeadersStopAllIterationAndBuffer keeps headers, data and trailers before this filter until Continue*; data is buffered up
-	// to the stream's limit, beyond which the request is answered with 413 (the response with 500).
+	// HeadersStopAllIterationAndBuffer keeps the headers, and data and trailers before this filter, until Continue*; this filter sees
+	// them then. Data is buffered up to the stream's limit, beyond which the request is answered with 413 (the response with 500,
+	// or a reset if the client has its head).
 	HeadersStopAllIterationAndBuffer
 	// HeadersStopAllIterationAndWatermark is the same, but at the limit the sender is held back by flow control instead.
 	HeadersStopAllIterationAndWatermark
@@ -32,12 +35,14 @@ type DataStatus uint8
 const (
 	// DataContinue passes what is left in the buffer on, and headers that this filter still holds before it.
 	DataContinue DataStatus = iota
-	// DataStopIterationAndBuffer keeps the bytes; all of them come again, at once, when the filter continues. The stream's
-	// limit holds: 413, or 500 for a response.
+	// DataStopIterationAndBuffer keeps what is left in the buffer; this filter may look at all that it has kept so far
+	// (BufferedDecodeData), and the next one gets all of it at once when this one continues. The stream's limit holds: 413, or
+	// 500 for a response.
 	DataStopIterationAndBuffer
 	// DataStopIterationAndWatermark is the same with flow control at the limit.
 	DataStopIterationAndWatermark
-	// DataStopIterationNoBuffer drops what is left in the buffer: the filter has moved away what it wants to keep.
+	// DataStopIterationNoBuffer drops what is left in the buffer: the filter has moved away what it wants to keep. The end, if it
+	// came, stays with the filter until it injects data with end set, or continues.
 	DataStopIterationNoBuffer
 )
 
@@ -72,7 +77,7 @@ type Filter interface {
 	// DecodeData gets body bytes. They are borrowed: who keeps them moves them out of data (buffer.Move), and may add to it.
 	DecodeData(data *buffer.Buffer, end bool) DataStatus
 	DecodeTrailers(h *http.HeaderMap) TrailersStatus
-	// DecodeComplete is called when the whole request has been given to this filter.
+	// DecodeComplete is called right after the callback in which this filter saw the end of the request, whatever it returned.
 	DecodeComplete()
 
 	// Encode1xx gets an informational response head.
@@ -82,11 +87,12 @@ type Filter interface {
 	EncodeTrailers(h *http.HeaderMap) TrailersStatus
 	EncodeComplete()
 
-	// OnLocalReply is told of a local reply before it is made, whoever sends it.
+	// OnLocalReply is told of a local reply before it is made, whoever sends it. It is no place for replies or Continue*.
 	OnLocalReply(r *LocalReply) LocalReplyStatus
 	// OnStreamComplete is called before access logs are written: the place to set facts that they print.
 	OnStreamComplete()
-	// OnDestroy is the last call. Nothing of the stream may be used after it; timers and calls in flight must be stopped.
+	// OnDestroy is the last call. Nothing of the stream may be used after it, Callbacks included, which may belong to the next
+	// stream soon: timers and calls in flight must be stopped, and what was posted must find out for itself.
 	OnDestroy()
 }
 

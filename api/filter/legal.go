@@ -40,7 +40,7 @@ var Legality = []Rule{
 	{CallbackHeaders, uint8(HeadersStopIteration), false, Legal, "holds headers; data and trailers still come here"},
 	{CallbackHeaders, uint8(HeadersStopIteration), true, Legal, "holds the whole message until Continue*"},
 	{CallbackHeaders, uint8(HeadersContinueAndDontEndStream), false, IllegalReset, "there is no end to take back"},
-	{CallbackHeaders, uint8(HeadersContinueAndDontEndStream), true, Legal, "the filter adds data or trailers with the end"},
+	{CallbackHeaders, uint8(HeadersContinueAndDontEndStream), true, Legal, "passes on without the end, which stays until the filter injects it or Continue*"},
 	{CallbackHeaders, uint8(HeadersStopAllIterationAndBuffer), false, Legal, "holds everything, buffering to the limit"},
 	{CallbackHeaders, uint8(HeadersStopAllIterationAndBuffer), true, Legal, "nothing follows: holds the headers"},
 	{CallbackHeaders, uint8(HeadersStopAllIterationAndWatermark), false, Legal, "holds everything, flow control at the limit"},
@@ -57,7 +57,7 @@ var Legality = []Rule{
 	{CallbackData, uint8(DataStopIterationAndWatermark), false, Legal, "keeps data, flow control at the limit"},
 	{CallbackData, uint8(DataStopIterationAndWatermark), true, Legal, "keeps the whole body until Continue*"},
 	{CallbackData, uint8(DataStopIterationNoBuffer), false, Legal, "the filter has taken what it wants"},
-	{CallbackData, uint8(DataStopIterationNoBuffer), true, Legal, "the filter ends the stream itself by injecting data"},
+	{CallbackData, uint8(DataStopIterationNoBuffer), true, Legal, "the end stays until the filter injects it or Continue*"},
 	{CallbackTrailers, uint8(TrailersContinue), true, Legal, "passes on, held headers and data first"},
 	{CallbackTrailers, uint8(TrailersStopIteration), true, Legal, "holds the end until Continue*"},
 }

@@ -82,7 +82,7 @@ func (s *Stream) EncodeHeaders(h *http.HeaderMap, end bool) {
 
 // EncodeData takes body bytes of the response.
 func (s *Stream) EncodeData(data *buffer.Buffer, end bool) {
-	if s.enc.stopped || s.enc.received || s.replied || s.pending != nil {
+	if s.enc.stopped || s.enc.received || s.pending != nil {
 		data.Reset()
 		return
 	}
@@ -92,7 +92,7 @@ func (s *Stream) EncodeData(data *buffer.Buffer, end bool) {
 
 // EncodeTrailers takes the response's trailers.
 func (s *Stream) EncodeTrailers(h *http.HeaderMap) {
-	if s.enc.stopped || s.enc.received || s.replied || s.pending != nil {
+	if s.enc.stopped || s.enc.received || s.pending != nil {
 		return
 	}
 	s.enc.trailers, s.enc.received = h, true

@@ -276,6 +276,7 @@ type rig struct {
 	rt       route.Entry
 	recreate func(body *buffer.Buffer) bool
 	over     bool
+	stay     bool // the response's end does not end the stream
 	filters  []*probe
 	scratch  []byte
 }
@@ -308,7 +309,7 @@ func (r *rig) begin(chain *fm.Chain, limit int) {
 
 // end is what hcm does at a stream's end.
 func (r *rig) end() {
-	if r.over {
+	if r.over || r.stay {
 		return
 	}
 	r.over = true
