@@ -34,21 +34,21 @@ func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
 		return
 	}
 	c.state = flushing
-	c.delay = t == network.FlushWriteAndDelay && wait > 0
-	if c.delay {
-		c.wait = wait
-		c.armLinger(wait)
+	if t == network.FlushWriteAndDelay && wait > 0 {
+		c.linger = &delay{wait: wait}
+		c.linger.timer.Fn = c.lingerEnds
+		c.armLinger()
 	}
 	c.markDirty()
 }
 
 // flushed is called when a closing connection has sent everything.
 func (c *Conn) flushed() {
-	if c.delay && !c.sawEOF {
+	if c.linger != nil && !c.sawEOF {
 		// A socket that is closed with unread bytes sends a reset, which may overtake what we sent last. So the peer may close first,
 		// and what it still sends is read and dropped. As Envoy's delayed close, this sends no FIN of its own before the wait is over.
 		c.state = lingering
-		c.armLinger(c.wait)
+		c.armLinger()
 		c.pauses = 0
 		c.dropIn()
 		c.rdReady = true
@@ -61,25 +61,24 @@ func (c *Conn) flushed() {
 	c.finish()
 }
 
-// armLinger bounds the flush and the wait for the peer: one that takes nothing must not hold the connection. Progress begins the
-// wait anew (Envoy's delayed_close_timeout), so that a slow peer gets all of a long answer.
-func (c *Conn) armLinger(wait time.Duration) {
-	left := c.Buffered()
-	if c.linger == nil {
-		c.linger = &event.Timer{}
-	}
-	c.linger.Fn = func() {
-		if now := c.Buffered(); now < left {
-			left = now
-			c.w.Arm(c.linger, wait)
-			return
-		}
-		c.lingerOver()
-	}
-	c.w.Arm(c.linger, wait)
+// delay is a delayed close. It bounds the flush and the wait for the peer: one that takes nothing must not hold the connection.
+// Progress begins the wait anew (Envoy's delayed_close_timeout), so that a slow peer gets all of a long answer.
+type delay struct {
+	timer event.Timer
+	wait  time.Duration
+	left  int // what was buffered when the timer was armed
 }
 
-func (c *Conn) lingerOver() {
+func (c *Conn) armLinger() {
+	c.linger.left = c.Buffered()
+	c.w.Arm(&c.linger.timer, c.linger.wait)
+}
+
+func (c *Conn) lingerEnds() {
+	if c.Buffered() < c.linger.left {
+		c.armLinger()
+		return
+	}
 	if c.state == lingering && c.tr != nil && c.connected && c.tr.CloseNotify(c) {
 		c.send(c.wire) // the alert that ends our side, if the kernel takes it at once
 	}
@@ -104,7 +103,7 @@ func (c *Conn) finish() {
 		c.h = event.NoHandle
 	}
 	if c.linger != nil {
-		c.w.Remove(c.linger)
+		c.w.Remove(&c.linger.timer)
 		c.linger = nil
 	}
 	c.dropIn()

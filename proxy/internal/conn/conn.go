@@ -5,9 +5,9 @@
 package conn
 
 import (
+	"math"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -67,11 +67,10 @@ type Conn struct {
 	in      []byte         // bytes that the handler has not consumed
 	out     *buffer.Buffer // what waits to be sent (plain bytes, if there is a Transport)
 	wire    *buffer.Buffer // what a Transport made of out
-	linger  *event.Timer
-	wait    time.Duration // of the delayed close
+	linger  *delay         // of a delayed close, else nil
 	why     Closed
-	limit   int // high watermark in bytes, 0: none
 	h       event.Handle
+	limit   int32 // high watermark in bytes, 0: none
 	pauses  int32
 	// maxUnread bounds in.
 	maxUnread int32
@@ -88,7 +87,6 @@ type Conn struct {
 	sawEOF    bool
 	finQueued bool // send FIN when everything is out
 	finSent   bool
-	delay     bool
 	inRead    bool
 	connected bool // OnConnected was called
 	moveIn    bool // reading is the mover's
@@ -211,7 +209,7 @@ func (c *Conn) StreamInfo() *stream.Info {
 }
 
 // SetLimit sets the high watermark of the write buffer in bytes; the low one is half of it. 0: none.
-func (c *Conn) SetLimit(bytes int) { c.limit = bytes }
+func (c *Conn) SetLimit(bytes int) { c.limit = int32(min(bytes, math.MaxInt32)) }
 
 // SetMaxUnread raises how many bytes the handler may leave unconsumed before reading pauses (codecs with large head limits).
 func (c *Conn) SetMaxUnread(bytes int) { c.maxUnread = int32(max(bytes, MaxUnread)) }

@@ -75,7 +75,7 @@ func (c *Conn) WriteData(data *buffer.Buffer) {
 		}
 	}
 	c.Out().Move(data)
-	if c.limit > 0 && !c.above && c.Buffered() > c.limit {
+	if c.limit > 0 && !c.above && c.Buffered() > int(c.limit) {
 		c.aboveLimit()
 	}
 }
@@ -187,7 +187,7 @@ func (c *Conn) send(b *buffer.Buffer) bool {
 			clear(l.iov[:])
 			if e == syscall.EAGAIN {
 				c.blocked = true
-				if c.limit > 0 && !c.above && c.Buffered() > c.limit && c.state == open {
+				if c.limit > 0 && !c.above && c.Buffered() > int(c.limit) && c.state == open {
 					c.aboveLimit()
 				}
 				c.checkLow()
@@ -242,7 +242,7 @@ func (c *Conn) aboveLimit() {
 }
 
 func (c *Conn) checkLow() {
-	if c.above && c.Buffered() <= c.limit/2 {
+	if c.above && c.Buffered() <= int(c.limit/2) {
 		c.above = false
 		if c.state == open {
 			c.handler.OnLowWatermark()

@@ -68,7 +68,7 @@ type Worker struct {
 	wallOff int64 // wall minus mono
 	wallAt  int64 // when wallOff was read
 
-	slots []slot
+	slots []*slotPage // by handle
 	gen   uint32
 	ready []Ready
 
@@ -92,6 +92,29 @@ type Worker struct {
 type slot struct {
 	h   Handler
 	gen uint32
+}
+
+// slotPage is a run of slots. The table of ten thousand sockets grows by pages, so that it has neither spare room nor copies.
+type slotPage [256]slot
+
+// slot returns the slot of h, nil if there was never one so high.
+func (w *Worker) slot(h Handle) *slot {
+	if i := int(h) >> 8; uint(i) < uint(len(w.slots)) && w.slots[i] != nil {
+		return &w.slots[i][h&255]
+	}
+	return nil
+}
+
+// makeSlot is slot for a handle that gets one.
+func (w *Worker) makeSlot(h Handle) *slot {
+	for i := int(h) >> 8; i >= len(w.slots); {
+		w.slots = append(w.slots, nil)
+	}
+	p := &w.slots[int(h)>>8]
+	if *p == nil {
+		*p = &slotPage{}
+	}
+	return &(*p)[h&255]
 }
 
 // Config is what a Worker is made of.
@@ -156,12 +179,10 @@ func (w *Worker) Register(h Handle, hd Handler) error {
 	if w.gen == 0 {
 		w.gen = 1
 	}
-	for int(h) >= len(w.slots) {
-		w.slots = append(w.slots, make([]slot, max(64, len(w.slots)))...)
-	}
-	w.slots[h] = slot{h: hd, gen: w.gen}
+	s := w.makeSlot(h)
+	*s = slot{h: hd, gen: w.gen}
 	if e := w.Driver.Add(h, w.gen); e != 0 {
-		w.slots[h] = slot{}
+		*s = slot{}
 		return e
 	}
 	return nil
@@ -170,15 +191,22 @@ func (w *Worker) Register(h Handle, hd Handler) error {
 // Unregister ends the reporting and closes nothing. Events that are already taken are dropped: generations tell them apart.
 func (w *Worker) Unregister(h Handle) {
 	w.Driver.Remove(h)
-	w.slots[h] = slot{}
+	if s := w.slot(h); s != nil {
+		*s = slot{}
+	}
 }
 
 // Handlers returns what is registered, for ending it all.
 func (w *Worker) Handlers() []Handler {
 	var out []Handler
-	for i := range w.slots {
-		if h := w.slots[i].h; h != nil {
-			out = append(out, h)
+	for _, p := range w.slots {
+		if p == nil {
+			continue
+		}
+		for i := range p {
+			if h := p[i].h; h != nil {
+				out = append(out, h)
+			}
 		}
 	}
 	return out
@@ -186,8 +214,8 @@ func (w *Worker) Handlers() []Handler {
 
 // Close ends the reporting and closes h.
 func (w *Worker) Close(h Handle, reset bool) {
-	if int(h) < len(w.slots) {
-		w.slots[h] = slot{}
+	if s := w.slot(h); s != nil {
+		*s = slot{}
 	}
 	w.Driver.CloseHandle(h, reset)
 }
@@ -257,10 +285,8 @@ func (w *Worker) Step(wait bool) int {
 	start := w.now
 	for i := range w.ready[:n] {
 		e := &w.ready[i]
-		if int(e.H) < len(w.slots) {
-			if s := w.slots[e.H]; s.gen == e.Gen && s.h != nil {
-				s.h.OnReady(e.Ev)
-			}
+		if s := w.slot(e.H); s != nil && s.gen == e.Gen && s.h != nil {
+			s.h.OnReady(e.Ev)
 		}
 	}
 	n += w.runTimers()

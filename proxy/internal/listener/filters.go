@@ -28,11 +28,11 @@ type filtering struct {
 
 // filter runs the listener filters of a connection, then chooses its chain.
 func (s *session) filter() {
-	f := &filtering{Worker: s.w, s: s}
+	f := &filtering{Worker: s.w(), s: s}
 	f.timer.Fn = f.onTimeout
 	s.Handler = f
 	s.c.SetHandler(s)
-	s.w.Stats.GaugeAdd(s.l.Stats.Gauge(stats.ListenerDownstreamPreCxActive), 1)
+	s.w().Stats.GaugeAdd(s.l.Stats.Gauge(stats.ListenerDownstreamPreCxActive), 1)
 	f.run()
 }
 

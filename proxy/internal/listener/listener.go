@@ -145,7 +145,7 @@ func (l *Listener) begin(w *event.Worker, h event.Handle, local, peer network.Ad
 	c := conn.New(w, h, nil)
 	c.Info.Local, c.Info.Remote = local, peer
 	c.Info.From = l.entrance
-	s := &session{l: l, w: w, c: c}
+	s := &session{l: l, c: c}
 	s.link()
 	if len(l.Filters) > 0 {
 		s.filter()

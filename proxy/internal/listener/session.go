@@ -15,22 +15,26 @@ import (
 // is who serves it at the time: listener filters, then the chain. owner: worker.
 type session struct {
 	l *Listener
-	w *event.Worker
 	c *conn.Conn
 	conn.Handler
 	chain      *Chain // nil before it is chosen, and without one
 	next, prev *session
-	handshake  *event.Timer
 	started    bool // the connection is registered
 }
 
 // local is what a worker keeps of its listeners' connections.
-type local struct{ first *session }
+type local struct {
+	first *session
+	// handshakes bound those of chains with a ConnectTimeout. A connection is long, its handshake is not.
+	handshakes map[*session]*event.Timer
+}
 
-var locals = event.NewLocal(func(*event.Worker) *local { return &local{} })
+var locals = event.NewLocal(func(*event.Worker) *local { return &local{handshakes: map[*session]*event.Timer{}} })
+
+func (s *session) w() *event.Worker { return s.c.Worker() }
 
 func (s *session) link() {
-	l := locals.Get(s.w)
+	l := locals.Get(s.w())
 	s.next = l.first
 	if l.first != nil {
 		l.first.prev = s
@@ -42,7 +46,7 @@ func (s *session) unlink() {
 	if s.prev != nil {
 		s.prev.next = s.next
 	} else {
-		locals.Get(s.w).first = s.next
+		locals.Get(s.w()).first = s.next
 	}
 	if s.next != nil {
 		s.next.prev = s.prev
@@ -57,7 +61,7 @@ func (s *session) choose() {
 	}
 	chain := s.l.chains.Load().Find(&s.c.Info)
 	if chain == nil {
-		s.l.count(s.w, stats.ListenerNoFilterChainMatch)
+		s.l.count(s.w(), stats.ListenerNoFilterChainMatch)
 		s.refuse()
 		return
 	}
@@ -74,12 +78,12 @@ func (s *session) redirect() bool {
 		return false
 	}
 	if to.Admit != nil {
-		if _, ok := to.Admit.Admit(s.w); !ok {
+		if _, ok := to.Admit.Admit(s.w()); !ok {
 			to.active.Add(-1)
 			return false
 		}
 	}
-	s.l.leave(s.w)
+	s.l.leave(s.w())
 	s.l = to
 	s.c.Info.From = to.entrance
 	if to.Redirect != nil {
@@ -95,12 +99,12 @@ func (s *session) redirect() bool {
 
 // serve hands the connection to its chain.
 func (s *session) serve(chain *Chain) {
-	l, st := s.l, s.w.Stats
+	l, st := s.l, s.w().Stats
 	s.chain = chain
 	s.c.Info.From = chain.entrance
-	l.count(s.w, stats.ListenerDownstreamCxTotal)
+	l.count(s.w(), stats.ListenerDownstreamCxTotal)
 	st.GaugeAdd(l.Stats.Gauge(stats.ListenerDownstreamCxActive), 1)
-	if i := s.w.Index; i >= 0 && i < len(l.WorkerStats) {
+	if i := s.w().Index; i >= 0 && i < len(l.WorkerStats) {
 		st.Inc(l.WorkerStats[i].Counter(stats.ListenerWorkerDownstreamCxTotal))
 		st.GaugeAdd(l.WorkerStats[i].Gauge(stats.ListenerWorkerDownstreamCxActive), 1)
 	}
@@ -109,19 +113,20 @@ func (s *session) serve(chain *Chain) {
 	}
 	var tr conn.Transport
 	if chain.Transport != nil {
-		tr = chain.Transport.New(s.w)
+		tr = chain.Transport.New(s.w())
 	}
 	s.Handler = chain.handler(s.c, &tr)
 	if s.Handler == nil {
-		s.w.Stats.Inc(l.ConfigStats.Counter(stats.ListenerConfigNetworkExtensionConfigMissing))
+		s.w().Stats.Inc(l.ConfigStats.Counter(stats.ListenerConfigNetworkExtensionConfigMissing))
 		s.Handler = nobody{}
 		s.c.SetHandler(s)
 		s.c.Close(network.NoFlush, "no_filters")
 		return
 	}
 	if tr != nil && chain.ConnectTimeout > 0 {
-		s.handshake = &event.Timer{Fn: s.onHandshakeTimeout}
-		s.w.Arm(s.handshake, chain.ConnectTimeout)
+		t := &event.Timer{Fn: s.onHandshakeTimeout}
+		locals.Get(s.w()).handshakes[s] = t
+		s.w().Arm(t, chain.ConnectTimeout)
 	}
 	if s.started {
 		s.c.Assign(tr, s)
@@ -175,15 +180,19 @@ func (s *session) OnConnected() {
 }
 
 func (s *session) stopHandshakeTimer() {
-	if s.handshake != nil {
-		s.w.Remove(s.handshake)
-		s.handshake = nil
+	if s.chain == nil || s.chain.ConnectTimeout == 0 {
+		return
+	}
+	l := locals.Get(s.w())
+	if t := l.handshakes[s]; t != nil {
+		s.w().Remove(t)
+		delete(l.handshakes, s)
 	}
 }
 
 // onHandshakeTimeout is the end of transport_socket_connect_timeout.
 func (s *session) onHandshakeTimeout() {
-	s.l.count(s.w, stats.ListenerDownstreamCxTransportSocketConnectTimeout)
+	s.l.count(s.w(), stats.ListenerDownstreamCxTransportSocketConnectTimeout)
 	s.c.Info.SetEnd().TerminationDetails = "transport socket timeout was reached"
 	s.c.Close(network.NoFlush, "transport_socket_timeout")
 }
@@ -196,17 +205,17 @@ func (s *session) OnClose(why conn.Closed) {
 		s.c.Info.SetEnd().CloseType = "Normal"
 	}
 	s.log()
-	l, st := s.l, s.w.Stats
+	l, st := s.l, s.w().Stats
 	if s.chain != nil {
-		l.count(s.w, stats.ListenerDownstreamCxDestroy)
+		l.count(s.w(), stats.ListenerDownstreamCxDestroy)
 		st.GaugeSub(l.Stats.Gauge(stats.ListenerDownstreamCxActive), 1)
-		if i := s.w.Index; i >= 0 && i < len(l.WorkerStats) {
+		if i := s.w().Index; i >= 0 && i < len(l.WorkerStats) {
 			st.GaugeSub(l.WorkerStats[i].Gauge(stats.ListenerWorkerDownstreamCxActive), 1)
 		}
-		st.Record(l.Stats.Histogram(stats.ListenerDownstreamCxLengthMs), uint64(s.w.Now()-s.c.Info.Start)/uint64(time.Millisecond))
+		st.Record(l.Stats.Histogram(stats.ListenerDownstreamCxLengthMs), uint64(s.w().Now()-s.c.Info.Start)/uint64(time.Millisecond))
 	}
 	s.unlink()
-	l.leave(s.w)
+	l.leave(s.w())
 }
 
 // log writes the line of the listener's access logs.
@@ -216,13 +225,13 @@ func (s *session) log() {
 	}
 	i := s.c.StreamInfo()
 	if i.End == 0 {
-		i.End = s.w.Now()
+		i.End = s.w().Now()
 	}
 	i.TerminationDetails = s.c.Info.Ended().TerminationDetails
 	if d := s.c.Info.Ended().Details; d != "" {
 		i.Details = d
 	}
-	s.l.Logs.Log(s.w, i, accesslog.NotSet)
+	s.l.Logs.Log(s.w(), i, accesslog.NotSet)
 }
 
 // nobody is the handler of a connection that is being refused.
