@@ -20,7 +20,7 @@ const RouteType = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 type RDS struct {
 	Source sub.Source
 	Deps   Deps
-	// Changed is told of each applied configuration, for /config_dump; nil: nobody.
+	// Changed is told of each applied configuration, for /config_dump, and with a nil one when nobody uses it any more; nil: nobody.
 	Changed func(name, version string, rc *routev3.RouteConfiguration)
 
 	subs map[string]*rdsSub
@@ -81,6 +81,9 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 		if s.uses--; s.uses == 0 {
 			s.handle.Close()
 			delete(r.subs, key)
+			if r.Changed != nil {
+				r.Changed(name, "", nil)
+			}
 		}
 	}, nil
 }

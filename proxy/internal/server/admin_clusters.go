@@ -33,29 +33,45 @@ func (s *Server) serveClusters(r *admin.Request, done func(*admin.Response)) {
 		}
 		want = re.MatchString
 	}
-	list := s.clusters.Clusters()
+	form, body := admin.PlainText, s.clustersText(want)
 	if r.Query.Get("format") == "json" {
-		done(&admin.Response{Code: 200, ContentType: admin.JSON, Body: s.page(func(w *admin.Writer) { clustersJSON(w, list, want) })})
-		return
+		form, body = admin.JSON, s.clustersJSON(want)
 	}
-	done(&admin.Response{Code: 200, ContentType: admin.PlainText, Body: s.page(func(w *admin.Writer) {
-		for i := range list {
-			c := &list[i]
+	done(&admin.Response{Code: 200, ContentType: form, Body: body})
+}
+
+// eachCluster calls f for all clusters by name, pausing w meanwhile, until f or w wants no more.
+func (s *Server) eachCluster(w *admin.Writer, f func(c *cluster.Status) bool) bool {
+	walk := s.clusters.Walk()
+	for !walk.Step() {
+		if !w.Item() {
+			return false
+		}
+	}
+	for c, ok := walk.Next(); ok; c, ok = walk.Next() {
+		if !f(&c) || !w.Item() {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) clustersText(want func(string) bool) admin.Body {
+	return s.page(func(w *admin.Writer) {
+		s.eachCluster(w, func(c *cluster.Status) bool {
 			if !want(c.Cluster.Name()) {
-				continue
+				return true
 			}
 			w.Buf = c.AppendHead(w.Buf)
 			for _, h := range c.Cluster.Hosts() {
 				w.Buf = c.AppendHost(w.Buf, h)
 				if !w.Item() {
-					return
+					return false
 				}
 			}
-			if !w.Item() {
-				return
-			}
-		}
-	})})
+			return true
+		})
+	})
 }
 
 // hole prints m with the one element that stands for a list, and returns what comes before and after it.
@@ -69,49 +85,54 @@ func hole(p *config.Printer, m, element proto.Message, depth, elementDepth int) 
 	return whole[:i], whole[i+len(mark):]
 }
 
-func clustersJSON(w *admin.Writer, list []cluster.Status, want func(string) bool) {
-	p := config.NewPrinter(nil)
-	first := true
-	for i := range list {
-		c := &list[i]
-		if !want(c.Cluster.Name()) {
-			continue
-		}
-		if first {
-			w.Text("{\n \"cluster_statuses\": [\n  ")
-		} else {
-			w.Text(",\n  ")
-		}
-		first = false
-		m := clusterStatus(c)
-		hosts := c.Cluster.Hosts()
-		if len(hosts) == 0 {
-			w.Buf = p.Append(w.Buf, m, 2)
-			if !w.Item() {
-				return
+func (s *Server) clustersJSON(want func(string) bool) admin.Body {
+	return s.page(func(w *admin.Writer) {
+		p := config.NewPrinter(nil)
+		first := true
+		whole := s.eachCluster(w, func(c *cluster.Status) bool {
+			if !want(c.Cluster.Name()) {
+				return true
 			}
-			continue
-		}
-		mark := &adminv3.HostStatus{Hostname: "\x01"}
-		m.HostStatuses = []*adminv3.HostStatus{mark}
-		before, after := hole(p, m, mark, 2, 4)
-		w.Buf = append(w.Buf, before...)
-		for k, h := range hosts {
-			if k > 0 {
-				w.Text(",\n    ")
+			if first {
+				w.Text("{\n \"cluster_statuses\": [\n  ")
+			} else {
+				w.Text(",\n  ")
 			}
-			w.Buf = p.Append(w.Buf, hostStatus(h), 4)
-			if !w.Item() {
-				return
-			}
+			first = false
+			return clusterJSON(w, p, c)
+		})
+		switch {
+		case !whole:
+		case first:
+			w.Text("{}\n")
+		default:
+			w.Text("\n ]\n}\n")
 		}
-		w.Buf = append(w.Buf, after...)
+	})
+}
+
+func clusterJSON(w *admin.Writer, p *config.Printer, c *cluster.Status) bool {
+	m := clusterStatus(c)
+	hosts := c.Cluster.Hosts()
+	if len(hosts) == 0 {
+		w.Buf = p.Append(w.Buf, m, 2)
+		return true
 	}
-	if first {
-		w.Text("{}\n")
-		return
+	mark := &adminv3.HostStatus{Hostname: "\x01"}
+	m.HostStatuses = []*adminv3.HostStatus{mark}
+	before, after := hole(p, m, mark, 2, 4)
+	w.Buf = append(w.Buf, before...)
+	for k, h := range hosts {
+		if k > 0 {
+			w.Text(",\n    ")
+		}
+		w.Buf = p.Append(w.Buf, hostStatus(h), 4)
+		if !w.Item() {
+			return false
+		}
 	}
-	w.Text("\n ]\n}\n")
+	w.Buf = append(w.Buf, after...)
+	return true
 }
 
 // clusterStatus is what the JSON page shows of a cluster, without its hosts.

@@ -28,8 +28,8 @@ func (s *Server) dumpSections(d *dumpPage, eds bool) []dumpSection {
 		{message: &adminv3.BootstrapConfigDump{}, bootstrap: true},
 		{message: &adminv3.ClustersConfigDump{}, version: s.clustersVersion(), lists: []dumpList{
 			{"static_clusters", &adminv3.ClustersConfigDump_StaticCluster{}, clusters, d.staticClusters},
-			{"dynamic_active_clusters", &adminv3.ClustersConfigDump_DynamicCluster{}, clusters, d.dynamicClusters(s.clusters.Clusters)},
-			{"dynamic_warming_clusters", &adminv3.ClustersConfigDump_DynamicCluster{}, clusters, d.dynamicClusters(s.clusters.WarmingClusters)}}},
+			{"dynamic_active_clusters", &adminv3.ClustersConfigDump_DynamicCluster{}, clusters, d.dynamicClusters(d.clusters)},
+			{"dynamic_warming_clusters", &adminv3.ClustersConfigDump_DynamicCluster{}, clusters, d.dynamicClusters(d.warming)}}},
 	}
 	if eds {
 		cla := &endpointv3.ClusterLoadAssignment{}
@@ -55,15 +55,12 @@ func (s *Server) dumpSections(d *dumpPage, eds bool) []dumpSection {
 	)
 }
 
-// clustersVersion is the version of the newest cluster that came by the API.
-func (s *Server) clustersVersion() (version string) {
-	at := int64(0)
-	for _, c := range s.clusters.Clusters() {
-		if c.AddedViaAPI && c.Updated >= at {
-			version, at = c.Version, c.Updated
-		}
+// clustersVersion is the version of the last update of clusters.
+func (s *Server) clustersVersion() string {
+	if c := s.dynamic.cds; c != nil {
+		return c.Version
 	}
-	return version
+	return ""
 }
 
 func (s *Server) listenersVersion() (version string) {
@@ -111,9 +108,32 @@ func (d *dumpPage) one(name string, a *anypb.Any, yield func(proto.Message) bool
 	return yield(make(a))
 }
 
+// clusters yields the clusters that serve, by name; nil where the writing can pause.
+func (d *dumpPage) clusters(yield func(*cluster.Status) bool) {
+	walk := d.s.clusters.Walk()
+	for !walk.Step() {
+		if !yield(nil) {
+			return
+		}
+	}
+	for c, ok := walk.Next(); ok; c, ok = walk.Next() {
+		if !yield(&c) {
+			return
+		}
+	}
+}
+
+func (d *dumpPage) warming(yield func(*cluster.Status) bool) {
+	for _, c := range d.s.clusters.WarmingClusters() {
+		if !yield(&c) {
+			return
+		}
+	}
+}
+
 func (d *dumpPage) staticClusters(yield func(proto.Message) bool) {
 	list := d.s.dump.clusters
-	for _, i := range byName(list) {
+	for _, i := range d.s.dump.byName {
 		if !d.one(list[i].name, d.get(list[i].ref, &clusterv3.Cluster{}), yield, func(a *anypb.Any) proto.Message {
 			return &adminv3.ClustersConfigDump_StaticCluster{Cluster: a, LastUpdated: when(d.s.dump.at)}
 		}) {
@@ -122,10 +142,13 @@ func (d *dumpPage) staticClusters(yield func(proto.Message) bool) {
 	}
 }
 
-func (d *dumpPage) dynamicClusters(from func() []cluster.Status) func(yield func(proto.Message) bool) {
+func (d *dumpPage) dynamicClusters(each func(yield func(*cluster.Status) bool)) func(yield func(proto.Message) bool) {
 	return func(yield func(proto.Message) bool) {
-		for _, c := range from() {
-			if !c.AddedViaAPI {
+		for c := range each {
+			if c == nil || !c.AddedViaAPI {
+				if !yield(nil) {
+					return
+				}
 				continue
 			}
 			if !d.one(c.Cluster.Name(), packed(&clusterv3.Cluster{}, c.Raw), yield, func(a *anypb.Any) proto.Message {
@@ -162,7 +185,7 @@ func (d *dumpPage) dynamicListeners(yield func(proto.Message) bool) {
 }
 
 func (d *dumpPage) staticRoutes(yield func(proto.Message) bool) {
-	for _, r := range d.s.dump.routes {
+	for _, r := range slices.Clone(d.s.dump.routes) {
 		if !d.one(r.name, d.get(r.ref, &routev3.RouteConfiguration{}), yield, func(a *anypb.Any) proto.Message {
 			return &adminv3.RoutesConfigDump_StaticRouteConfig{RouteConfig: a, LastUpdated: when(r.updated)}
 		}) {
@@ -172,11 +195,11 @@ func (d *dumpPage) staticRoutes(yield func(proto.Message) bool) {
 }
 
 func (d *dumpPage) dynamicRoutes(yield func(proto.Message) bool) {
-	var list []keptRoute
+	var list []*keptRoute
 	for _, r := range d.s.dump.dynamicRoutes {
 		list = append(list, r)
 	}
-	slices.SortFunc(list, func(a, b keptRoute) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b *keptRoute) int { return strings.Compare(a.name, b.name) })
 	for _, r := range list {
 		if !d.one(r.name, d.get(r.ref, &routev3.RouteConfiguration{}), yield, func(a *anypb.Any) proto.Message {
 			return &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: r.version, RouteConfig: a, LastUpdated: when(r.updated)}
@@ -218,17 +241,14 @@ func (d *dumpPage) dynamicSecrets(active bool) func(yield func(proto.Message) bo
 // endpoints yields the hosts of all clusters as assignments.
 func (d *dumpPage) endpoints(api bool) func(yield func(proto.Message) bool) {
 	return func(yield func(proto.Message) bool) {
-		for _, c := range d.s.clusters.Clusters() {
-			if c.AddedViaAPI != api {
-				continue
-			}
-			if !d.want(c.Cluster.Name()) {
+		for c := range d.clusters {
+			if c == nil || c.AddedViaAPI != api || !d.want(c.Cluster.Name()) {
 				if !yield(nil) {
 					return
 				}
 				continue
 			}
-			a := wrap(assignment(&c))
+			a := wrap(assignment(c))
 			var m proto.Message = &adminv3.EndpointsConfigDump_StaticEndpointConfig{EndpointConfig: a}
 			if api {
 				m = &adminv3.EndpointsConfigDump_DynamicEndpointConfig{EndpointConfig: a}

@@ -21,8 +21,9 @@ type dump struct {
 	at      int64  // when that was, ns since 1970
 	// clusters and listeners are the static ones in the order of the file. Their names are shared with what was built of them.
 	clusters, listeners []kept
-	routes              []keptRoute // inline ones
-	dynamicRoutes       map[string]keptRoute
+	byName              []uint32     // the places of clusters in the order of their names
+	routes              []*keptRoute // inline ones
+	dynamicRoutes       map[string]*keptRoute
 }
 
 type kept struct {
@@ -83,21 +84,31 @@ func (s *Server) keep(m proto.Message) config.Ref {
 	return s.archive().Put(raw)
 }
 
-// keepRoutes keeps a route configuration that stands in a listener.
-func (s *Server) keepRoutes(rc *routev3.RouteConfiguration) {
-	s.dump.routes = append(s.dump.routes, keptRoute{name: rc.GetName(), updated: s.main.Wall(), ref: s.keep(rc)})
+// keepRoutes keeps a route configuration that stands in a listener, until forget is called.
+func (s *Server) keepRoutes(rc *routev3.RouteConfiguration) (forget func()) {
+	d := &s.dump
+	r := &keptRoute{name: rc.GetName(), updated: s.main.Wall(), ref: s.keep(rc)}
+	d.routes = append(d.routes, r)
+	return func() {
+		s.archive().Drop(r.ref)
+		d.routes = slices.DeleteFunc(d.routes, func(x *keptRoute) bool { return x == r })
+	}
 }
 
-// routesChanged keeps a route configuration that came by RDS.
+// routesChanged keeps a route configuration that came by RDS; nil: nobody uses it any more.
 func (s *Server) routesChanged(name, version string, rc *routev3.RouteConfiguration) {
 	d := &s.dump
-	if d.dynamicRoutes == nil {
-		d.dynamicRoutes = map[string]keptRoute{}
-	}
 	if old, ok := d.dynamicRoutes[name]; ok {
 		s.archive().Drop(old.ref)
+		delete(d.dynamicRoutes, name)
 	}
-	d.dynamicRoutes[name] = keptRoute{name: name, version: version, updated: s.main.Wall(), ref: s.keep(rc)}
+	if rc == nil {
+		return
+	}
+	if d.dynamicRoutes == nil {
+		d.dynamicRoutes = map[string]*keptRoute{}
+	}
+	d.dynamicRoutes[name] = &keptRoute{name: name, version: version, updated: s.main.Wall(), ref: s.keep(rc)}
 }
 
 // keepBootstrap keeps the rest of the bootstrap, at the end of the building.
@@ -109,17 +120,18 @@ func (s *Server) keepBootstrap() error {
 	}
 	d.boot, d.at = config.Compress(raw), s.main.Wall()
 	d.clusters, d.listeners = slices.Clip(d.clusters), slices.Clip(d.listeners)
+	d.byName = byName(d.clusters)
 	s.archive().Release()
 	return nil
 }
 
 // byName returns the places of a list in the order of their names.
-func byName(list []kept) []int {
-	out := make([]int, len(list))
+func byName(list []kept) []uint32 {
+	out := make([]uint32, len(list))
 	for i := range out {
-		out[i] = i
+		out[i] = uint32(i)
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return strings.Compare(list[a].name, list[b].name) })
+	slices.SortStableFunc(out, func(a, b uint32) int { return strings.Compare(list[a].name, list[b].name) })
 	return out
 }
 

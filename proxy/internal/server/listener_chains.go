@@ -167,7 +167,11 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 			return s.ext.httpFilter(filterScope, name, a)
 		},
 		Inline: func(p *hcmv3.HttpConnectionManager) (*route.Slot, error) {
-			return s.inlineRoutes(p.GetRouteConfig(), true)
+			slot, err := s.inlineRoutes(p.GetRouteConfig(), true)
+			if err == nil {
+				u.release = append(u.release, s.keepRoutes(p.GetRouteConfig()))
+			}
+			return slot, err
 		},
 		RDS: func(r *hcmv3.Rds, prefix string) (*route.Slot, error) {
 			slot, release, err := s.dynamic.rds.Get(r.GetConfigSource(), r.GetRouteConfigName(), s.store.Root().Scope("http."+prefix), b.target())
