@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -75,13 +76,8 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	c.opts = d.shared.options(opts)
 	c.settings.Options = d.shared.pool(popts)
 	c.settings.Limits = d.shared.limits(limits)
-	if ts := cfg.GetTransportSocket(); ts != nil && !isRawBuffer(ts) {
-		if d.Transport == nil {
-			return nil, notYet("transport_socket")
-		}
-		if c.settings.Transport, err = d.Transport(c.name, ts, c.scope(d)); err != nil {
-			return nil, err
-		}
+	if c.settings.Transport, err = buildTransport(cfg, d, c.scope(d)); err != nil {
+		return nil, err
 	}
 	if c.settings.Transport == nil && c.settings.Protocol == pool.Auto {
 		return nil, rejected("typed_extension_protocol_options", "ALPN configured for cluster "+c.name+" which has a non-ALPN transport socket")
@@ -92,9 +88,7 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	c.settings.Stats = c.scope(d).Group(stats.Cluster)
 	c.track(d)
 	c.apply(d, a)
-	if n := a.size(); n > 0 {
-		c.matched(d, n)
-	}
+	c.matched(d, a.all()...)
 	c.fromRuntime(d.Runtime)
 	return c, nil
 }
@@ -114,7 +108,6 @@ func unsupported(c *clusterv3.Cluster) error {
 		name string
 		set  bool
 	}{
-		{"transport_socket_matches", len(c.GetTransportSocketMatches()) > 0},
 		{"transport_socket_matcher", c.GetTransportSocketMatcher() != nil},
 		{"stats_matcher", c.GetStatsMatcher() != nil},
 		{"per_connection_buffer_high_watermark_timeout", c.GetPerConnectionBufferHighWatermarkTimeout() != nil},
@@ -138,6 +131,33 @@ func unsupported(c *clusterv3.Cluster) error {
 		}
 	}
 	return nil
+}
+
+// buildTransport makes what makes the transport sockets; nil: plain bytes.
+func buildTransport(cfg *clusterv3.Cluster, d *Deps, scope apistats.Scope) (pool.TransportFactory, error) {
+	other, err := buildSocket(cfg.GetName(), "transport_socket", cfg.GetTransportSocket(), d, scope)
+	if err != nil || len(cfg.GetTransportSocketMatches()) == 0 {
+		return other, err
+	}
+	t := &transports{other: other}
+	for i, m := range cfg.GetTransportSocketMatches() {
+		f, err := buildSocket(cfg.GetName(), fmt.Sprintf("transport_socket_matches[%d].transport_socket", i), m.GetTransportSocket(), d, scope)
+		if err != nil {
+			return nil, err
+		}
+		t.matches = append(t.matches, transportMatch{name: m.GetName(), match: m.GetMatch().AsMap(), factory: f})
+	}
+	return t, nil
+}
+
+func buildSocket(cluster, path string, ts *corev3.TransportSocket, d *Deps, scope apistats.Scope) (pool.TransportFactory, error) {
+	if ts == nil || isRawBuffer(ts) {
+		return nil, nil
+	}
+	if d.Transport == nil {
+		return nil, notYet(path)
+	}
+	return d.Transport(cluster, ts, scope)
 }
 
 func isRawBuffer(ts *corev3.TransportSocket) bool {

@@ -87,11 +87,18 @@ func readLocality(l *endpointv3.LocalityLbEndpoints, path string) (x locality, e
 	if p := l.GetLocality(); p.GetRegion() != "" || p.GetZone() != "" || p.GetSubZone() != "" {
 		x.place = &host.Locality{Region: p.GetRegion(), Zone: p.GetZone(), SubZone: p.GetSubZone()}
 	}
+	common := readMetadata(l.GetMetadata())
 	x.endpoints = make([]endpoint, 0, len(l.GetLbEndpoints()))
 	for i, e := range l.GetLbEndpoints() {
 		ep, err := readEndpoint(e, fmt.Sprintf("%slb_endpoints[%d].", path, i))
 		if err != nil {
 			return x, err
+		}
+		if common != nil {
+			if ep.extra == nil {
+				ep.extra = &host.Extra{}
+			}
+			ep.extra.LocalityMetadata = common
 		}
 		x.endpoints = append(x.endpoints, ep)
 	}

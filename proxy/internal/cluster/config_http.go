@@ -13,6 +13,9 @@ import (
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 )
 
+// defaultKeepaliveJitter is interval_jitter in percent.
+const defaultKeepaliveJitter = 15
+
 const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // poolOptions are pool.Options whose codec options are values, so that equal ones can be found.
@@ -226,10 +229,15 @@ func (c *httpConfig) buildH2(o *poolOptions) error {
 	switch {
 	case x.GetAllowMetadata():
 		return notYet(c.path + path + "allow_metadata")
-	case x.GetConnectionKeepalive() != nil:
-		return notYet(c.path + path + "connection_keepalive")
 	case len(x.GetCustomSettingsParameters()) > 0:
 		return notYet(c.path + path + "custom_settings_parameters")
+	}
+	if k := x.GetConnectionKeepalive(); k != nil {
+		o.Keepalive, o.KeepaliveTimeout = duration(k.GetInterval(), 0), duration(k.GetTimeout(), 0)
+		o.KeepaliveIdle, o.KeepaliveJitter = duration(k.GetConnectionIdleInterval(), 0), defaultKeepaliveJitter
+		if j := k.GetIntervalJitter(); j != nil {
+			o.KeepaliveJitter = uint32(j.GetValue())
+		}
 	}
 	h := &o.h2
 	h.table = number(x.GetHpackTableSize(), h2.DefaultHpackTableSize)

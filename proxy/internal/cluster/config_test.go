@@ -49,7 +49,7 @@ func TestConfigErrors(t *testing.T) {
 		{"round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}", "round_robin_lb_config.slow_start_config: not supported yet"},
 		{"cluster_type: {name: envoy.clusters.aggregate}", "cluster_type envoy.clusters.aggregate: not supported yet"},
 		{"transport_socket: {name: envoy.transport_sockets.tls}", "transport_socket: not supported yet"},
-		{"http2_protocol_options: {connection_keepalive: {interval: 1s, timeout: 1s}}", "http2_protocol_options.connection_keepalive: not supported yet"},
+		{"http2_protocol_options: {allow_metadata: true}", "http2_protocol_options.allow_metadata: not supported yet"},
 		{httpOptions + "explicit_http_config: {http3_protocol_options: {}}}}",
 			"typed_extension_protocol_options.envoy.extensions.upstreams.http.v3.HttpProtocolOptions.explicit_http_config.http3_protocol_options: not supported yet"},
 		{"load_assignment: {cluster_name: a, policy: {drop_overloads: [{category: x}]}}", "load_assignment.policy.drop_overloads: not supported yet"},

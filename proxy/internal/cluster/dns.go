@@ -154,10 +154,12 @@ func (s *dnsSource) retryIn(n int) time.Duration {
 // set takes the addresses that a name stands for now.
 func (r *resolved) set(list []network.Address) {
 	s := r.s
+	n := len(list)
 	if s.c.opts.Type == LogicalDNS {
-		s.c.matched(s.d, min(len(list), 1))
-	} else {
-		s.c.matched(s.d, len(list))
+		n = min(n, 1)
+	}
+	for range n {
+		s.c.matched(s.d, r.endpoint)
 	}
 	if slices.Equal(list, r.addresses) {
 		s.count(stats.ClusterUpdateNoRebuild)

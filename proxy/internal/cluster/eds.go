@@ -105,6 +105,7 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 	for _, r := range u.Resources {
 		if r.Unchanged {
 			if r.Name == s.name {
+				s.d.Store.Main().Inc(s.c.settings.Stats.Counter(stats.ClusterUpdateNoRebuild))
 				s.isReady()
 				return nil
 			}
@@ -133,7 +134,7 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 			}
 		}
 	}
-	s.c.matched(s.d, a.size())
+	s.c.matched(s.d, a.all()...)
 	if !s.c.apply(s.d, a) {
 		s.d.Store.Main().Inc(s.c.settings.Stats.Counter(stats.ClusterUpdateNoRebuild))
 	}

@@ -58,10 +58,16 @@ func (c *Cluster) breakerGauges(d *Deps, p pool.Priority, b *pool.Breakers) {
 	}
 }
 
-// track registers what not every cluster has: gauges of hashing, and remaining_* with the breakers that they show.
+// track registers what not every cluster has: gauges of hashing, matches of transport sockets, and remaining_* with the breakers
+// that they show.
 func (c *Cluster) track(d *Deps) {
 	if scope, t := c.hashScope(d); t != nil {
 		scope.Group(t)
+	}
+	if t, ok := c.settings.Transport.(*transports); ok {
+		for i := range t.matches {
+			t.matches[i].stats = c.scope(d).Scope(t.matches[i].name).Group(matchStats)
+		}
 	}
 	for p := range pool.NumPriorities {
 		if c.settings.Limits[p].TrackRemaining {
@@ -121,6 +127,11 @@ func (c *Cluster) hashGauges(d *Deps) {
 func (c *Cluster) release(d *Deps) {
 	if scope, t := c.hashScope(d); t != nil {
 		scope.Release(t)
+	}
+	if t, ok := c.settings.Transport.(*transports); ok {
+		for i := range t.matches {
+			c.scope(d).Scope(t.matches[i].name).Release(matchStats)
+		}
 	}
 	for p := range pool.NumPriorities {
 		if c.settings.Limits[p].TrackRemaining {

@@ -23,12 +23,15 @@ type locality struct {
 	endpoints []endpoint
 }
 
-// size is how many endpoints there are.
-func (a *assignment) size() (n int) {
-	for i := range a.localities {
-		n += len(a.localities[i].endpoints)
+// all returns the endpoints.
+func (a *assignment) all() (out []endpoint) {
+	if len(a.localities) == 1 {
+		return a.localities[0].endpoints
 	}
-	return n
+	for i := range a.localities {
+		out = append(out, a.localities[i].endpoints...)
+	}
+	return out
 }
 
 type endpoint struct {
@@ -91,11 +94,6 @@ func (c *Cluster) publish(d *Deps, sets []lb.HostSet) {
 	if c.prev == nil {
 		c.gauges(d)
 	}
-}
-
-// matched counts the endpoints that got a transport socket (default.total_match_count).
-func (c *Cluster) matched(d *Deps, n int) {
-	d.Store.Main().Add(c.settings.Stats.Counter(stats.ClusterDefaultTotalMatchCount), uint64(n))
 }
 
 // eachHost calls f for all hosts. owner: main loop.

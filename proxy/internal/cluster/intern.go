@@ -54,19 +54,21 @@ func (s *interned) place(l *host.Locality) *host.Locality {
 
 // poolKey is what can be compared of pool.Options.
 type poolKey struct {
-	protocol                pool.Protocol
-	h1                      *h1.Options
-	h2                      *h2.Options
-	connect, idle, duration int64
-	requests, buffer        uint32
-	source                  network.Address
+	protocol                 pool.Protocol
+	h1                       *h1.Options
+	h2                       *h2.Options
+	connect, idle, duration  int64
+	keepalive                [3]int64
+	requests, buffer, jitter uint32
+	source                   network.Address
 }
 
 func (s *interned) pool(o *poolOptions) *pool.Options {
 	o.H1 = share(&s.h1, o.h1, o.h1.options)
 	o.H2 = share(&s.h2, o.h2, o.h2.options)
-	k := poolKey{o.Protocol, o.H1, o.H2, int64(o.ConnectTimeout), int64(o.IdleTimeout), int64(o.MaxDuration), o.MaxRequests,
-		o.BufferLimit, o.Source}
+	k := poolKey{o.Protocol, o.H1, o.H2, int64(o.ConnectTimeout), int64(o.IdleTimeout), int64(o.MaxDuration),
+		[3]int64{int64(o.Keepalive), int64(o.KeepaliveTimeout), int64(o.KeepaliveIdle)}, o.MaxRequests, o.BufferLimit,
+		o.KeepaliveJitter, o.Source}
 	list := share(&s.pools, k, func() []*pool.Options { return nil })
 	for _, p := range list {
 		if slices.EqualFunc(p.Sockets, o.Sockets, sameOption) {

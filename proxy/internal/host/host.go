@@ -45,6 +45,8 @@ type Extra struct {
 	Additional []network.Address
 	// NoHealthCheck turns active checks off for this endpoint.
 	NoHealthCheck bool
+	// LocalityMetadata is the metadata that the endpoints of one place have in common.
+	LocalityMetadata *Metadata
 }
 
 // Stats is what /clusters prints of a host. All workers count; everything is exact.

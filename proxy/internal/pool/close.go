@@ -59,6 +59,9 @@ func (c *Conn) OnClose(why conn.Closed) {
 	if c.age != nil {
 		p.w.Remove(c.age)
 	}
+	if c.alive != nil {
+		p.w.Remove(&c.alive.timer)
+	}
 	if c.connected {
 		c.endStreams()
 	}

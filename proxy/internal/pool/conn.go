@@ -35,6 +35,7 @@ type Conn struct {
 	// timer is the connect timeout, then the idle timeout; age ends the connection's time.
 	timer event.Timer
 	age   *event.Timer
+	alive *keepalive // nil mostly
 
 	h1        h1Stream
 	streams   uint64 // streams that it has carried
@@ -137,6 +138,9 @@ func (c *Conn) attach(r *Request) {
 	}
 	w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamRqTotal))
 	w.Stats.GaugeAdd(s.Stats.Gauge(stats.ClusterUpstreamRqActive), 1)
+	if c.alive != nil {
+		c.alive.onStream()
+	}
 	stream := c.codec.NewStream(r.Decoder, r.Headers)
 	if c.protocol != http.HTTP2 {
 		c.h1.ClientStream = stream
@@ -279,6 +283,9 @@ func (c *Conn) makeCodec() {
 		o.Stats = base
 		h := h2.NewClient(c, c.nc, &pools.h2, &o)
 		c.codec = h
+		if s.Keepalive > 0 || s.KeepaliveIdle > 0 {
+			c.alive = newKeepalive(c, h)
+		}
 		c.limit = min(clampStreams(h.MaxStreams()), clampStreams(int(s.H2.MaxConcurrentStreams)))
 		if p.protocol == Auto {
 			w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp2Total))
@@ -297,6 +304,9 @@ func (c *Conn) makeCodec() {
 // OnData implements conn.Handler.
 func (c *Conn) OnData(b []byte) int {
 	had := c.active
+	if c.alive != nil {
+		c.alive.heard = c.pool.w.Now()
+	}
 	c.reading = true
 	n, err := c.codec.Dispatch(b)
 	c.reading = false

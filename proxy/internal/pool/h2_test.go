@@ -1,11 +1,15 @@
 package pool_test
 
 import (
+	"io"
+	"net"
 	nethttp "net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 )
 
@@ -88,4 +92,54 @@ func TestBrokenHTTP2(t *testing.T) {
 		r.run("empty", p.Empty)
 		r.want(map[string]string{"upstream_cx_destroy_remote_with_active_rq": "1", "upstream_rq_active": "0"})
 	})
+}
+
+// A peer that does not answer pings is left, and its streams are reset; one that does keeps its connection.
+func TestKeepalive(t *testing.T) {
+	for name, answers := range map[string]bool{"answers": true, "silent": false} {
+		t.Run(name, func(t *testing.T) {
+			overDrivers(t, func(r *rig) {
+				r.s.Keepalive, r.s.KeepaliveTimeout = 10*time.Second, 2*time.Second
+				var h *host.Host
+				if answers {
+					h = hostOf(server(r.t, reading).Listener.Addr())
+				} else {
+					h = raw(r.t, func(_ int, c net.Conn) {
+						_, _ = c.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS, and nothing more
+						_, _ = io.Copy(io.Discard, c)
+					})
+				}
+				p := r.pool(h, pool.HTTP2)
+				c := &call{r: r, method: "POST", path: "/", hold: true}
+				c.start(p)
+				r.run("ready", func() bool { return c.ready == 1 })
+				for range 3 {
+					r.jump(10100 * time.Millisecond)
+					for range 20 { // let an answer come
+						r.w.Arm(&r.guard, time.Millisecond)
+						r.w.Step(true)
+					}
+					r.jump(2100 * time.Millisecond)
+				}
+				if answers {
+					if c.done || p.Connections() != 1 {
+						r.t.Fatal("the connection was left")
+					}
+					c.finish()
+					r.run("end", allDone(c))
+				} else {
+					r.run("end", allDone(c))
+					if c.reset != http.ResetConnectionTermination {
+						r.t.Errorf("got %v", c.reset)
+					}
+				}
+				want := "1"
+				if answers {
+					want = "0"
+				}
+				r.want(map[string]string{"http2.keepalive_timeout": want})
+				p.Drain()
+			})
+		})
+	}
 }

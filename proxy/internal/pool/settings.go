@@ -54,6 +54,11 @@ type Options struct {
 	MaxDuration time.Duration
 	// MaxRequests is how many requests a connection carries; 0: any number.
 	MaxRequests uint32
+	// Keepalive pings HTTP/2 connections that long after the last answer to a ping, give or take KeepaliveJitter percent; 0: never.
+	// A connection that does not answer within KeepaliveTimeout is closed. KeepaliveIdle pings when a stream begins after that
+	// much silence; 0: never.
+	Keepalive, KeepaliveTimeout, KeepaliveIdle time.Duration
+	KeepaliveJitter                            uint32
 	// BufferLimit is the high watermark of a connection's write buffer in bytes; 0: none.
 	BufferLimit uint32
 	// Source and Sockets are for every connection's socket.
