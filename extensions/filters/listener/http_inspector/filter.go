@@ -14,6 +14,7 @@ const maxLine = 64 << 10
 type inspector struct {
 	stats stats.GroupBase
 	cb    network.ListenerCallbacks
+	d     detector
 }
 
 // OnAccept implements network.ListenerFilter: what another filter took for TLS is left alone.
@@ -33,7 +34,7 @@ func (f *inspector) OnClose() {}
 
 // OnData implements network.ListenerFilter.
 func (f *inspector) OnData(b []byte) network.FilterStatus {
-	p := detect(b)
+	p := f.d.detect(b)
 	if p == undecided {
 		if len(b) < maxLine {
 			return network.StopIteration
@@ -67,34 +68,41 @@ var protocols = [...]struct {
 
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// detect tells what begins with b. It decides as early as it can: by the first byte that no method has.
-func detect(b []byte) protocol {
+// detector finds out what begins with the bytes of a connection. It decides as early as it can: by the first byte that no method has.
+type detector struct {
+	// method is the length of the method as far as it was read, line how much was searched for the end of the line: every byte
+	// is looked at once, however the client cuts them.
+	method, line int
+}
+
+// detect goes on with b, everything that has come so far.
+func (d *detector) detect(b []byte) protocol {
 	if k := min(len(b), len(preface)); bytes.Equal(b[:k], preface[:k]) {
 		if k == len(preface) {
 			return http2
 		}
 		return undecided
 	}
-	i := 0
-	for ; i < len(b) && b[i] != ' '; i++ {
-		if !token(b[i]) {
+	for ; d.method < len(b) && b[d.method] != ' '; d.method++ {
+		if !token(b[d.method]) {
 			return other
 		}
 	}
-	if i == len(b) {
+	if d.method == len(b) {
 		return undecided
 	}
-	if i == 0 {
+	if d.method == 0 {
 		return other
 	}
-	end := bytes.IndexByte(b, '\n')
+	end := bytes.IndexByte(b[d.line:], '\n')
 	if end < 0 {
+		d.line = len(b)
 		return undecided
 	}
-	line := bytes.TrimSuffix(b[:end], []byte("\r"))
+	line := bytes.TrimSuffix(b[:d.line+end], []byte("\r"))
 	// Two blanks at least: method, target, version.
 	last := bytes.LastIndexByte(line, ' ')
-	if last <= i {
+	if last <= d.method {
 		return other
 	}
 	switch string(line[last+1:]) {

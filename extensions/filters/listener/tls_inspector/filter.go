@@ -11,6 +11,7 @@ import (
 type inspector struct {
 	cfg *config
 	cb  network.ListenerCallbacks
+	h   hello
 }
 
 // OnAccept implements network.ListenerFilter.
@@ -29,8 +30,7 @@ func (f *inspector) count(i stats.CounterIndex) { f.cb.Stats().Inc(f.cfg.stats.C
 
 // OnData implements network.ListenerFilter.
 func (f *inspector) OnData(b []byte) network.FilterStatus {
-	var h hello
-	v := h.parse(b[:min(len(b), f.cfg.max)])
+	v := f.h.parse(b[:min(len(b), f.cfg.max)])
 	if v == more && len(b) < f.cfg.max {
 		return network.StopIteration
 	}
@@ -41,7 +41,7 @@ func (f *inspector) OnData(b []byte) network.FilterStatus {
 		f.cb.ContinueListenerFilter(false)
 		return network.StopIteration
 	case isTLS:
-		f.found(&h)
+		f.found(&f.h)
 	default:
 		f.count(tlsNotFound)
 		if v == malformed && f.cfg.strict {

@@ -16,13 +16,16 @@ const (
 	malformed
 )
 
-// hello is what a ClientHello says, as views into the bytes that it was read from.
+// hello is what a ClientHello says, and how far it was read.
 type hello struct {
-	name []byte
-	// alpn is the list of protocols, each behind its length; nil if the extension is absent.
-	alpn []byte
-	// scratch holds a message that came in several records.
-	scratch []byte
+	// name and alpn (the list of protocols, each behind its length; nil if the extension is absent) are views into the bytes that
+	// were read last, or into msg.
+	name, alpn []byte
+	// msg is what has come of the handshake message, if it did not come in one piece. Every byte is looked at once, however
+	// the client cuts them.
+	msg []byte
+	// off bytes of the connection are in msg; record is what is left of the current record.
+	off, record int
 }
 
 const (
@@ -39,60 +42,88 @@ const (
 	extALPN       = 16
 )
 
-// parse reads a ClientHello from the beginning of b.
+// parse goes on reading a ClientHello. b is everything that has come so far.
 func (h *hello) parse(b []byte) verdict {
-	msg, v := h.message(b)
-	if v != isTLS {
-		return v
+	if h.off == 0 {
+		if msg := whole(b); msg != nil {
+			return h.done(msg)
+		}
 	}
+	for {
+		if h.record == 0 {
+			n, v := record(b[h.off:])
+			if v != isTLS {
+				return v
+			}
+			h.record = n
+			h.off += recordHeader
+		}
+		part := b[h.off:min(h.off+h.record, len(b))]
+		h.msg = append(h.msg, part...)
+		h.off += len(part)
+		h.record -= len(part)
+		n, v := message(h.msg)
+		if v == notTLS {
+			return v
+		}
+		if v == isTLS && len(h.msg) >= messageHeader+n {
+			return h.done(h.msg[messageHeader : messageHeader+n])
+		}
+		if h.record > 0 {
+			return more
+		}
+	}
+}
+
+func (h *hello) done(msg []byte) verdict {
 	if !h.read(msg) {
 		return malformed
 	}
 	return isTLS
 }
 
-// message collects the first handshake message from its records.
-func (h *hello) message(b []byte) ([]byte, verdict) {
-	var msg []byte
-	first := true
-	for {
-		if len(b) < recordHeader {
-			return nil, more
-		}
-		// Whatever the client says of its version, the major number is 3 (RFC 8446 section 5.1).
-		if b[0] != handshake || b[1] != 3 {
-			return nil, notTLS
-		}
-		n := int(binary.BigEndian.Uint16(b[3:]))
-		if n == 0 || n > maxRecord {
-			return nil, notTLS
-		}
-		b = b[recordHeader:]
-		part := b[:min(n, len(b))]
-		switch {
-		case first:
-			msg, first = part, false
-		default:
-			h.scratch = append(append(h.scratch[:0], msg...), part...)
-			msg = h.scratch
-		}
-		if len(msg) > 0 && msg[0] != clientHello {
-			return nil, notTLS
-		}
-		if len(msg) >= messageHeader {
-			size := int(msg[1])<<16 | int(msg[2])<<8 | int(msg[3])
-			if size > maxMessage {
-				return nil, notTLS
-			}
-			if len(msg) >= messageHeader+size {
-				return msg[messageHeader : messageHeader+size], isTLS
-			}
-		}
-		if len(part) < n {
-			return nil, more
-		}
-		b = b[n:]
+// whole returns the ClientHello if b begins with it, in one record: most do.
+func whole(b []byte) []byte {
+	r, v := record(b)
+	if v != isTLS {
+		return nil
 	}
+	b = b[recordHeader:]
+	n, v := message(b[:min(r, len(b))])
+	if v != isTLS || messageHeader+n > min(r, len(b)) {
+		return nil
+	}
+	return b[messageHeader : messageHeader+n]
+}
+
+// record reads a record's header and returns the record's length.
+func record(b []byte) (n int, v verdict) {
+	if len(b) < recordHeader {
+		return 0, more
+	}
+	// Whatever the client says of its version, the major number is 3 (RFC 8446 section 5.1).
+	if b[0] != handshake || b[1] != 3 {
+		return 0, notTLS
+	}
+	n = int(binary.BigEndian.Uint16(b[3:]))
+	if n == 0 || n > maxRecord {
+		return 0, notTLS
+	}
+	return n, isTLS
+}
+
+// message reads a handshake message's header and returns the length of its body.
+func message(b []byte) (n int, v verdict) {
+	if len(b) > 0 && b[0] != clientHello {
+		return 0, notTLS
+	}
+	if len(b) < messageHeader {
+		return 0, more
+	}
+	if n = int(b[1])<<16 | int(b[2])<<8 | int(b[3]); n > maxMessage {
+		return 0, notTLS
+	}
+	return n, isTLS
 }
 
 // read takes what is wanted out of a ClientHello (RFC 8446 section 4.1.2).
