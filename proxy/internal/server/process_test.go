@@ -268,6 +268,30 @@ func TestStartLog(t *testing.T) {
 	}
 }
 
+func TestLogFormat(t *testing.T) {
+	r := newAdminRig(t, `application_log_config: {log_format: {text_format: "<%l|%n> %v"}}`)
+	if got := r.log.String(); !strings.HasPrefix(got, "<info|main> initializing epoch 0") {
+		t.Error(got)
+	}
+	r = newAdminRig(t, `application_log_config: {log_format: {json_format: {Level: "%l", nested: {Message: "%j"}, n: 5}}}`)
+	r.s.logger("config").Warn("a \"quoted\" <text>")
+	if got := r.log.String(); !strings.HasSuffix(got, `{"Level":"warning","n":5,"nested":{"Message":"a \"quoted\" <text>"}}`+"\n") {
+		t.Error(got)
+	}
+	for boot, want := range map[string]string{
+		`application_log_config: {log_format: {json_format: {m: "%v"}}}`: "Usage of %v is unavailable for JSON log formats",
+		`application_log_config: {log_format: {json_format: {m: "%_"}}}`: "Usage of %_ is unavailable for JSON log formats",
+	} {
+		if _, err := tryAdminRig(t, boot); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", boot, err)
+		}
+	}
+	_, err := tryAdminRig(t, `application_log_config: {log_format: {text_format: "%v"}}`, func(c *Config) { c.Options.CommandLine.LogFormat = "%l" })
+	if err == nil || !strings.Contains(err.Error(), "Only one of ApplicationLogConfig.log_format or CLI option --log-format") {
+		t.Error(err)
+	}
+}
+
 func TestBugsAreCounted(t *testing.T) {
 	r := newAdminRig(t, "{}")
 	stopWatch := r.s.watchBugs()

@@ -226,6 +226,9 @@ func (s *Server) build() error {
 	}
 	s.buildProcess()
 	s.buildNode()
+	if err := s.buildLog(); err != nil {
+		return err
+	}
 	s.logStart()
 	if err := s.buildOverload(); err != nil {
 		return err
