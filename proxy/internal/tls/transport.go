@@ -37,6 +37,7 @@ type Transport struct {
 	tc     *tls.Conn
 	co     *event.Coro
 	pend   []byte // ciphertext that crypto/tls has not read
+	part   part   // once open: a record that is not complete
 	left   int    // handshake: bytes left of the current record, so that nothing is read ahead of it
 	err    error  // of the handshake
 	wire   *buffer.Buffer
@@ -49,6 +50,7 @@ type Transport struct {
 // local is what tls keeps per worker.
 type local struct {
 	plain      []byte
+	parts      [][]byte // for reuse
 	handshakes int
 }
 
@@ -118,6 +120,7 @@ func (t *Transport) done() {
 	t.c.Info.Protocol = state.NegotiatedProtocol
 	t.c.Info.TLS = t.ctx.info(&state)
 	t.ctx.count(w, &state)
+	forget(t.tc)
 	rest := t.pend
 	t.pend = nil
 	t.c.Ready()
@@ -145,14 +148,38 @@ func (t *Transport) Feed(c *conn.Conn, b []byte) {
 		t.resume()
 		return
 	}
-	t.pend = b
-	plain := locals.Get(c.Worker()).plain
+	l := locals.Get(c.Worker())
+	if t.part.buf != nil {
+		var complete bool
+		if b, complete = t.part.fill(b); !complete {
+			return
+		}
+		ok := t.decrypt(l, t.part.buf)
+		t.dropPart(l)
+		if !ok {
+			return
+		}
+	}
+	n, size := whole(b)
+	if n > 0 && !t.decrypt(l, b[:n]) {
+		return
+	}
+	if b = b[n:]; len(b) > 0 {
+		t.part = part{buf: append(l.takePart(), b...), size: size}
+	}
+}
+
+// decrypt delivers what is in whole records, and tells whether the connection goes on.
+func (t *Transport) decrypt(l *local, records []byte) bool {
+	if !lend(t.tc, records) {
+		t.pend = records
+	}
 	for {
-		n, err := t.tc.Read(plain)
+		n, err := t.tc.Read(l.plain)
 		if n > 0 {
-			c.Deliver(plain[:n])
+			t.c.Deliver(l.plain[:n])
 			if t.dead {
-				return
+				return false
 			}
 		}
 		if err == nil {
@@ -161,12 +188,21 @@ func (t *Transport) Feed(c *conn.Conn, b []byte) {
 		t.pend = nil
 		switch {
 		case err == error(errAgain):
+			forget(t.tc)
+			return true
 		case errors.Is(err, io.EOF):
-			c.PeerDone()
+			t.c.PeerDone()
 		default:
 			t.fail(err)
 		}
-		return
+		return false
+	}
+}
+
+func (t *Transport) dropPart(l *local) {
+	if t.part.buf != nil {
+		l.putPart(t.part.buf)
+		t.part = part{}
 	}
 }
 
@@ -211,6 +247,7 @@ func (t *Transport) Destroy() {
 	}
 	t.dead = true
 	t.free()
+	t.dropPart(locals.Get(t.c.Worker()))
 	if co := t.co; co != nil {
 		t.co = nil
 		co.Stop()
