@@ -156,20 +156,30 @@ func (m *HeaderMap) SetConst(id ID, value string) {
 		m.AddView(id, names[id], value)
 		return
 	}
-	first := true
-	w := 0
-	for i := range m.list {
-		h := m.list[i]
-		if h.ID == id {
-			if !first {
-				m.size -= len(h.Name) + len(h.Value)
-				continue
-			}
-			first = false
-			m.size += len(value) - len(h.Value)
-			h.Value = value
+	i := 0
+	for m.list[i].ID != id {
+		i++
+	}
+	h := &m.list[i]
+	m.size += len(value) - len(h.Value)
+	h.Value = value
+	for i++; i < len(m.list); i++ {
+		if m.list[i].ID == id {
+			m.removeAfter(i, id)
+			return
 		}
-		m.list[w] = h
+	}
+}
+
+// removeAfter removes the fields with this ID from place w on, where there is one. It is apart so that Set, which rarely meets a
+// second field, stays small.
+func (m *HeaderMap) removeAfter(w int, id ID) {
+	for i := w; i < len(m.list); i++ {
+		if m.list[i].ID == id {
+			m.size -= len(m.list[i].Name) + len(m.list[i].Value)
+			continue
+		}
+		m.list[w] = m.list[i]
 		w++
 	}
 	clear(m.list[w:])

@@ -62,6 +62,7 @@ type Conn struct {
 	// Info is shared with the streams of the connection.
 	Info    network.ConnInfo
 	w       *event.Worker
+	l       *local
 	handler Handler
 	tr      Transport
 	in      []byte         // bytes that the handler has not consumed
@@ -106,7 +107,7 @@ var nextID atomic.Uint64
 
 // New returns a Conn on an accepted socket, or on one that is connecting. Nothing happens before Start.
 func New(w *event.Worker, h event.Handle, tr Transport) *Conn {
-	c := &Conn{w: w, h: h, tr: tr, state: open, maxUnread: MaxUnread}
+	c := &Conn{w: w, l: locals.Get(w), h: h, tr: tr, state: open, maxUnread: MaxUnread}
 	c.Info.ID = nextID.Add(1) - 1
 	c.Info.Start = w.Now()
 	return c

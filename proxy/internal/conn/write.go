@@ -27,7 +27,7 @@ var locals = event.NewLocal(func(*event.Worker) *local { return &local{} })
 const maxFreeBuffers = 4096
 
 func (c *Conn) getBuffer() *buffer.Buffer {
-	l := locals.Get(c.w)
+	l := c.l
 	if k := len(l.free); k > 0 {
 		b := l.free[k-1]
 		l.free = l.free[:k-1]
@@ -40,7 +40,7 @@ func (c *Conn) getBuffer() *buffer.Buffer {
 
 func (c *Conn) putBuffer(b *buffer.Buffer) {
 	b.Reset()
-	l := locals.Get(c.w)
+	l := c.l
 	if len(l.free) < maxFreeBuffers {
 		l.free = append(l.free, b)
 	}
@@ -81,7 +81,7 @@ func (c *Conn) WriteData(data *buffer.Buffer) {
 }
 
 func (c *Conn) sendThrough(data *buffer.Buffer) {
-	l := locals.Get(c.w)
+	l := c.l
 	iov := l.iov[:0]
 	pending := 0
 	if c.out != nil {
@@ -180,7 +180,7 @@ func (c *Conn) send(b *buffer.Buffer) bool {
 	if b == nil {
 		return true
 	}
-	l := locals.Get(c.w)
+	l := c.l
 	for b.Len() > 0 {
 		n, e := c.w.Driver.Send(c.h, b.Slices(l.iov[:0], maxRuns))
 		if e != 0 {
