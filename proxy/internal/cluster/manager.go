@@ -105,6 +105,7 @@ func (m *Manager) AddStatic(cfg *clusterv3.Cluster) error {
 	if g.c, err = build(cfg, m.d, nil); err != nil {
 		return err
 	}
+	m.inc(stats.ClusterManagerClusterAdded)
 	m.begin(s, g)
 	return nil
 }

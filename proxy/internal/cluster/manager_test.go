@@ -101,7 +101,7 @@ func TestAddUpdateRemove(t *testing.T) {
 	if !r.update(static("a", "10.0.0.2:80")) || r.m.Slot("a").Load() == first {
 		t.Error("the cluster was not replaced")
 	}
-	r.want(map[string]string{"cluster_manager.active_clusters": "2", "cluster_manager.cluster_added": "1", "cluster_manager.cluster_modified": "1",
+	r.want(map[string]string{"cluster_manager.active_clusters": "2", "cluster_manager.cluster_added": "2", "cluster_manager.cluster_modified": "1",
 		"cluster_manager.cluster_removed": "0", "cluster.a.membership_total": "1"})
 	if !r.m.Remove("a") {
 		t.Error("not removed")

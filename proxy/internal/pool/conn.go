@@ -83,12 +83,11 @@ func (p *Pool) open() {
 	if s.MaxRequests > 0 {
 		c.left = s.MaxRequests
 	}
-	switch p.protocol {
-	case HTTP1:
-		p.w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp1Total))
-	case HTTP2:
-		p.w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp2Total))
+	if p.protocol == HTTP2 {
 		c.limit = clampStreams(int(s.H2.MaxConcurrentStreams))
+	}
+	if p.protocol != Auto {
+		p.countProtocol(p.protocol == HTTP2)
 	}
 	p.connecting.push(c)
 	p.room += c.capacity()
@@ -277,10 +276,8 @@ func (c *Conn) makeCodec() {
 	pools := workerCodecs.Get(w)
 	if p.protocol == HTTP2 || p.protocol == Auto && c.nc.Info.Protocol == "h2" {
 		c.protocol = http.HTTP2
-		base := stats.Cluster.Block(s.Stats, stats.ClusterHTTP2)
-		w.Stats.Inc(base.Counter(stats.HTTP2InUse))
 		o := *s.H2
-		o.Stats = base
+		o.Stats = stats.Cluster.Block(s.Stats, stats.ClusterHTTP2)
 		h := h2.NewClient(c, c.nc, &pools.h2, &o)
 		c.codec = h
 		if s.Keepalive > 0 || s.KeepaliveIdle > 0 {
@@ -288,17 +285,28 @@ func (c *Conn) makeCodec() {
 		}
 		c.limit = min(clampStreams(h.MaxStreams()), clampStreams(int(s.H2.MaxConcurrentStreams)))
 		if p.protocol == Auto {
-			w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp2Total))
+			p.countProtocol(true)
 		}
 		return
 	}
 	c.protocol = http.HTTP11
-	w.Stats.Inc(stats.Cluster.Block(s.Stats, stats.ClusterHTTP1).Counter(stats.HTTP1InUse))
 	c.codec = h1.NewClient(c, c.nc, s.H1, &pools.h1)
 	c.nc.SetMaxUnread(s.H1.MaxHeadBytes)
 	if p.protocol == Auto {
-		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxHttp1Total))
+		p.countProtocol(false)
 	}
+}
+
+// countProtocol counts a connection by its protocol, and makes the codec's stats show.
+func (p *Pool) countProtocol(two bool) {
+	base, st := p.s.Stats, p.w.Stats
+	if two {
+		st.Inc(base.Counter(stats.ClusterUpstreamCxHttp2Total))
+		st.Inc(stats.Cluster.Block(base, stats.ClusterHTTP2).Counter(stats.HTTP2InUse))
+		return
+	}
+	st.Inc(base.Counter(stats.ClusterUpstreamCxHttp1Total))
+	st.Inc(stats.Cluster.Block(base, stats.ClusterHTTP1).Counter(stats.HTTP1InUse))
 }
 
 // OnData implements conn.Handler.
@@ -313,7 +321,8 @@ func (c *Conn) OnData(b []byte) int {
 	switch {
 	case err != nil:
 		c.count(stats.ClusterUpstreamCxProtocolError)
-		c.broken = had > 0
+		// Bytes after the end of a response spoil the connection, not the response.
+		c.broken = had > 0 && err != error(h1.ErrExtraneous)
 		c.close("")
 	case c.state == leaving && c.active == 0:
 		c.close("")

@@ -337,6 +337,8 @@ func TestHTTP1Ends(t *testing.T) {
 			"upstream_cx_destroy_remote": "1", "upstream_cx_destroy_remote_with_active_rq": "1", "upstream_cx_protocol_error": "0"}},
 		{"short body", ok + "content-length: 10\r\n\r\nshort", 200, http.ResetProtocolError, map[string]string{
 			"upstream_cx_destroy_remote_with_active_rq": "1", "upstream_cx_protocol_error": "1"}},
+		{"surplus", ok + "content-length: 2\r\n\r\nokEXTRA", 200, 0, map[string]string{
+			"upstream_cx_destroy_local": "1", "upstream_cx_destroy_with_active_rq": "0", "upstream_cx_protocol_error": "1"}},
 		{"garbage", "garbage\r\n\r\n", 0, http.ResetProtocolError, map[string]string{
 			"upstream_cx_destroy_local_with_active_rq": "1", "upstream_cx_protocol_error": "1"}},
 	} {
