@@ -19,6 +19,7 @@ func TestFlagErrors(t *testing.T) {
 		{"-lwarn", "-lwarn -- Couldn't find match for argument"},
 		{"extra -c x", "extra -- Couldn't find match for argument"},
 		{"--concurrency abc", "(--concurrency) -- Couldn't read argument value from string 'abc'"},
+		{"--concurrency -1", "(--concurrency) -- Couldn't read argument value from string '-1'"},
 		{"--base-id 4294967296", "(--base-id) -- Couldn't read argument value from string '4294967296'"},
 		{"--concurrency", "(--concurrency) -- Missing a value for this argument!"},
 		{"-c", "-c (--config-path) -- Missing a value for this argument!"},
