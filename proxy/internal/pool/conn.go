@@ -333,6 +333,7 @@ func (c *Conn) OnData(b []byte) int {
 // OnEOF implements conn.Handler.
 func (c *Conn) OnEOF() {
 	c.gone = true
+	c.lostStreams()
 	c.unlist()
 	if h, ok := c.codec.(*h1.Client); !ok || !h.EndsWithConnection() {
 		c.broken = c.active > 0

@@ -90,7 +90,7 @@ func TestBrokenHTTP2(t *testing.T) {
 			r.t.Errorf("got %v and %v", a.reset, b.reset)
 		}
 		r.run("empty", p.Empty)
-		r.want(map[string]string{"upstream_cx_destroy_remote_with_active_rq": "1", "upstream_rq_active": "0"})
+		r.want(map[string]string{"upstream_cx_destroy_remote_with_active_rq": "1", "upstream_rq_active": "0", "upstream_rq_pending_failure_eject": "2"})
 	})
 }
 
