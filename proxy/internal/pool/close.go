@@ -100,7 +100,15 @@ func (c *Conn) endStreams() {
 		h.Lost()
 		return
 	}
+	c.lostStreams()
 	_ = c.codec.EOF()
+}
+
+// lostStreams counts the streams that a connection takes along, where Envoy counts those of HTTP/2.
+func (c *Conn) lostStreams() {
+	if c.protocol == http.HTTP2 && c.active > 0 {
+		c.pool.w.Stats.Add(c.pool.s.Stats.Counter(stats.ClusterUpstreamRqPendingFailureEject), uint64(c.active))
+	}
 }
 
 // Failure says in Envoy's words why an upstream connection could not be made: the reason, and the transport's account of it.
