@@ -18,6 +18,9 @@ func (s *Server) buildClusters() error {
 		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main, dns.Options{}),
 		NewResolver: func(o dns.Options) dns.Resolver { return dns.NewSystem(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	s.clusters = cluster.NewManager(deps)
+	if s.boot.GetClusterManager().GetLocalClusterName() != "" {
+		return s.located("cluster_manager", &config.Error{Path: "local_cluster_name", Msg: "not supported yet"})
+	}
 	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if err := s.clusters.AddStatic(it.Message); err != nil {
 			return s.located(it.Path, err)
