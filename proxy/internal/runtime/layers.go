@@ -53,15 +53,25 @@ func New(p *bootstrapv3.LayeredRuntime, serviceCluster string, store *stats.Stor
 	return l, nil
 }
 
+// Watched returns what to watch: the links below which the values of disk layers are. When one is replaced, call Reload.
+func (l *Loader) Watched() (links []string) {
+	for _, y := range l.layers {
+		if y.disk != nil {
+			links = append(links, y.disk.link)
+		}
+	}
+	return links
+}
+
 // diskLayer is a folder whose files are values.
-type diskLayer struct{ root string }
+type diskLayer struct{ link, root string }
 
 func newDiskLayer(p *bootstrapv3.RuntimeLayer_DiskLayer, serviceCluster string) *diskLayer {
 	root := filepath.Join(p.GetSymlinkRoot(), p.GetSubdirectory())
 	if p.GetAppendServiceCluster() {
 		root = filepath.Join(root, serviceCluster)
 	}
-	return &diskLayer{root: root}
+	return &diskLayer{link: p.GetSymlinkRoot(), root: root}
 }
 
 func (d *diskLayer) read() (Values, error) {

@@ -139,6 +139,9 @@ func TestServiceCluster(t *testing.T) {
 	if got := l.Uint("k", 0); got != 3 {
 		t.Error(got)
 	}
+	if d := cmp.Diff([]string{dir}, l.Watched()); d != "" {
+		t.Error(d)
+	}
 }
 
 func TestRefused(t *testing.T) {

@@ -27,7 +27,10 @@ type dynamic struct {
 // buildDynamic makes the sources. It comes before everything that subscribes.
 func (s *Server) buildDynamic() {
 	d := &s.dynamic
-	d.files = &xds.Files{Main: s.main, Store: s.store, Options: s.dynamicOptions(), Read: s.cfg.ReadFile, Inline: s.cfg.Inline, Watcher: s.cfg.Watcher}
+	d.files = &xds.Files{Main: s.main, Store: s.store, Options: s.dynamicOptions(), Read: s.cfg.ReadFile, Inline: s.cfg.Inline, Watcher: s.cfg.Watcher,
+		Log: func(_, _ string, err error) {
+			s.logger("config").Warn("Filesystem config update rejection: " + err.Error())
+		}}
 	if d.files.Watcher == nil {
 		d.notify = xds.NewNotify()
 		d.files.Watcher = d.notify

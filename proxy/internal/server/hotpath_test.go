@@ -129,7 +129,7 @@ func TestHTTP1Exchange(t *testing.T) {
 		t.Fatalf("no answer; sent so far: %q", h.d.last)
 	}
 	for _, want := range []string{"GET /1k HTTP/1.1\r\n", "x-request-id: ", "x-envoy-external-address: ", "server: envoy\r\n",
-		"x-envoy-upstream-service-time: 0\r\n"} {
+		"x-envoy-upstream-service-time: "} {
 		if !strings.Contains(string(h.d.last), want) {
 			t.Errorf("%q is missing in\n%s", want, h.d.last)
 		}

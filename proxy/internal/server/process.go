@@ -64,6 +64,7 @@ func (s *Server) buildProcess() {
 func (s *Server) startProcess() {
 	s.refresh()
 	s.armFlush()
+	s.watchRuntime()
 }
 
 func (s *Server) armFlush() {

@@ -242,6 +242,51 @@ func TestDrainListenersStop(t *testing.T) {
 	}
 }
 
+// handWatcher is told of changes by the test.
+type handWatcher map[string]func(whole bool)
+
+func (w handWatcher) Watch(path string, _ bool, changed func(bool)) (func(), error) {
+	w[path] = changed
+	return func() {}, nil
+}
+
+// A disk layer is read again when its folder is replaced.
+func TestDiskLayerIsWatched(t *testing.T) {
+	dir, w := t.TempDir(), handWatcher{}
+	link := filepath.Join(dir, "current")
+	for _, v := range []string{"one", "two"} {
+		if err := os.MkdirAll(filepath.Join(dir, v), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, v, "key"), []byte(v), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("one", link); err != nil {
+		t.Fatal(err)
+	}
+	r := newAdminRig(t, fmt.Sprintf("layered_runtime: {layers: [{name: d, disk_layer: {symlink_root: %q}}]}", link), func(c *Config) { c.Watcher = w })
+	r.s.startProcess()
+	value := func() string {
+		v, _ := r.s.runtime.Snapshot().Get("key")
+		return v.Raw
+	}
+	if got := value(); got != "one" {
+		t.Fatal(got)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("two", link); err != nil {
+		t.Fatal(err)
+	}
+	w[link](false)
+	r.step()
+	if got := value(); got != "two" {
+		t.Error(got)
+	}
+}
+
 func TestStartLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admin")
 	r := newAdminRig(t, anyPort.Replace(adminConfig), func(c *Config) {

@@ -42,6 +42,16 @@ func (s *Server) runtimeChanged(r *runtime.Snapshot) {
 	s.clusters.RuntimeChanged(maintained)
 }
 
+// watchRuntime reads disk layers again when what they hang from is replaced, as ConfigMaps and `mv -T` do.
+func (s *Server) watchRuntime() {
+	for _, link := range s.runtime.Watched() {
+		_, err := s.dynamic.files.Watcher.Watch(link, false, func(bool) { s.main.Post(s.runtime.Reload) })
+		if err != nil {
+			s.logger("runtime").Warn("a disk layer cannot be watched", "path", link, "error", err)
+		}
+	}
+}
+
 // finishBuild ends the building: what only it needed goes.
 func (s *Server) finishBuild() error {
 	l := s.logger("config")
