@@ -94,6 +94,8 @@ type Call struct {
 	Timeout time.Duration
 	// LimitBytes bounds the answer's body; 0 means 64 KiB. A longer one is an error.
 	LimitBytes int
+	// ForwardedFor appends the proxy's own address to x-forwarded-for.
+	ForwardedFor bool
 }
 
 // Answer is what came back. It owns its memory.
