@@ -34,8 +34,8 @@ test: ## everything that needs only Go: vet, the tree's own rules, all tests
 race: ## the same under the race detector (needs a C compiler); RACE=./pkg/... for a part
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on $(RACE)
 
-test-std: ## the data plane on the portable driver, a goroutine per connection
-	DRAGOMAN_IO=std $(GO) test -shuffle=on ./proxy/... ./cmd/... ./test/...
+test-std: ## the command on the portable driver, a goroutine per connection (tests of the engine use both anyway)
+	DRAGOMAN_IO=std $(GO) test -shuffle=on ./cmd/... $(patsubst %,./%/...,$(wildcard test/scenario))
 
 test-sim: ## the deterministic simulation with new seeds; SEED=n repeats one
 	$(GO) test -count=1 -v ./test/sim/...
