@@ -16,7 +16,8 @@ static_resources:
   - name: main
     address: {socket_address: {address: 127.0.0.1, port_value: 10000}}
     filter_chains:
-    - filters:
+    - DOWNSTREAM
+      filters:
       - name: envoy.filters.network.http_connection_manager
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
@@ -38,6 +39,7 @@ static_resources:
               "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
   clusters:
   - name: b
+    UPSTREAM
     type: STATIC
     load_assignment:
       cluster_name: b
@@ -59,6 +61,13 @@ const request = "GET /1k HTTP/1.1\r\nHost: 127.0.0.1:18080\r\nUser-Agent: Mozill
 var answer = "HTTP/1.1 200 OK\r\nServer: backend\r\nDate: Sun, 29 Nov 2026 12:00:00 GMT\r\nContent-Type: text/plain\r\n" +
 	"Content-Length: 1024\r\n\r\n" + strings.Repeat("x", 1024)
 
+// setup says what a hot proxy speaks; zero values are plain HTTP/1 on both sides, without an access log.
+type setup struct {
+	codec, log           string
+	downstream, upstream string // further settings of the filter chain and of the cluster
+	newPeer              func() upstreamPeer
+}
+
 // hot is a proxy on a wire with one client connection.
 type hot struct {
 	s *Server
@@ -67,9 +76,16 @@ type hot struct {
 	c event.Handle
 }
 
-func newHot(tb testing.TB, codec, log string) *hot {
+func newHot(tb testing.TB, x setup) *hot {
 	tb.Helper()
-	text := strings.ReplaceAll(strings.ReplaceAll(plainConfig, "CODEC", codec), "ACCESSLOG", log)
+	or := func(s, other string) string {
+		if s == "" {
+			return other
+		}
+		return s
+	}
+	text := strings.NewReplacer("CODEC", or(x.codec, "HTTP1"), "ACCESSLOG", x.log, "DOWNSTREAM", or(x.downstream, "name: plain"),
+		"UPSTREAM", or(x.upstream, "connect_timeout: 5s")).Replace(plainConfig)
 	path := filepath.Join(tb.TempDir(), "boot.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
@@ -79,6 +95,7 @@ func newHot(tb testing.TB, codec, log string) *hot {
 		tb.Fatal(err)
 	}
 	h := &hot{d: newWire(answer)}
+	h.d.newPeer = x.newPeer
 	h.s, err = New(Config{Boot: boot, Driver: func(name string) (event.Driver, error) {
 		if name == "worker_0" {
 			return h.d, nil
@@ -123,7 +140,7 @@ func (h *hot) exchange(req []byte) bool {
 }
 
 func TestHTTP1Exchange(t *testing.T) {
-	h := newHot(t, "HTTP1", "")
+	h := newHot(t, setup{})
 	h.d.keep = true
 	if !h.exchange([]byte(request)) {
 		t.Fatalf("no answer; sent so far: %q", h.d.last)
@@ -136,38 +153,47 @@ func TestHTTP1Exchange(t *testing.T) {
 	}
 }
 
-func TestHTTP1AllocatesNothing(t *testing.T) {
-	for name, log := range map[string]string{"plain": "", "logged": strings.ReplaceAll(logConfig, "PATH", os.DevNull)} {
-		t.Run(name, func(t *testing.T) {
-			h := newHot(t, "HTTP1", log)
-			req := []byte(request)
-			for i := 0; i < 100; i++ {
-				if !h.exchange(req) {
+// TestNothingIsAllocated is about requests on connections that are warm, whatever they speak.
+func TestNothingIsAllocated(t *testing.T) {
+	const warm, measured = 100, 1000
+	for _, x := range hotCases(t, warm+measured+1) {
+		t.Run(x.name, func(t *testing.T) {
+			h := newHot(t, x.setup)
+			next := x.client(t, h)
+			for range warm {
+				if !h.exchange(next()) {
 					t.Fatal("no answer")
 				}
 			}
-			if n := testing.AllocsPerRun(1000, func() { h.exchange(req) }); n != 0 {
+			before := h.d.got
+			n := testing.AllocsPerRun(measured, func() { h.exchange(next()) })
+			if n != 0 && !(x.limited && poolsForget) {
 				t.Errorf("%v allocations per request", n)
+			}
+			if per := (h.d.got - before) / (measured + 1); per < 1024 {
+				t.Errorf("%d bytes per answer: the body is missing", per)
 			}
 		})
 	}
 }
 
-func benchmark(b *testing.B, codec, log string) {
-	h := newHot(b, codec, log)
-	req := []byte(request)
-	for i := 0; i < 100; i++ {
-		if !h.exchange(req) {
-			b.Fatal("no answer")
+func BenchmarkRequest(b *testing.B) {
+	for _, x := range hotCases(b, 0) {
+		if x.limited {
+			continue // its requests are made beforehand
 		}
+		b.Run(x.name, func(b *testing.B) {
+			h := newHot(b, x.setup)
+			next := x.client(b, h)
+			for range 100 {
+				if !h.exchange(next()) {
+					b.Fatal("no answer")
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				h.exchange(next())
+			}
+		})
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		h.exchange(req)
-	}
-}
-
-func BenchmarkHTTP1(b *testing.B) { benchmark(b, "HTTP1", "") }
-func BenchmarkHTTP1Logged(b *testing.B) {
-	benchmark(b, "HTTP1", strings.ReplaceAll(logConfig, "PATH", os.DevNull))
 }

@@ -19,13 +19,19 @@ type wire struct {
 	listen  event.Handle
 	pending []event.Handle // accepted connections
 	answer  []byte
+	peers   map[event.Handle]upstreamPeer // upstreams that need more than one answer for every write
+	newPeer func() upstreamPeer
 	got     int
 	last    []byte
 	keep    bool
 }
 
+// upstreamPeer is the other end of an upstream connection: what it says to what it is sent. The bytes are its own until the next call.
+type upstreamPeer interface{ serve(runs [][]byte) []byte }
+
 func newWire(answer string) *wire {
-	return &wire{next: 1, gens: map[event.Handle]uint32{}, in: map[event.Handle][]byte{}, client: map[event.Handle]bool{}, answer: []byte(answer)}
+	return &wire{next: 1, gens: map[event.Handle]uint32{}, in: map[event.Handle][]byte{}, client: map[event.Handle]bool{}, answer: []byte(answer),
+		peers: map[event.Handle]upstreamPeer{}}
 }
 
 func (d *wire) handle() event.Handle { d.next++; return d.next }
@@ -81,7 +87,18 @@ func (d *wire) Send(h event.Handle, p [][]byte) (int, syscall.Errno) {
 		d.got += n
 		return n, 0
 	}
-	d.push(h, d.answer)
+	if d.newPeer == nil {
+		d.push(h, d.answer)
+		return n, 0
+	}
+	peer := d.peers[h]
+	if peer == nil {
+		peer = d.newPeer()
+		d.peers[h] = peer
+	}
+	if out := peer.serve(p); len(out) > 0 {
+		d.push(h, out)
+	}
 	return n, 0
 }
 func (d *wire) push(h event.Handle, b []byte) {

@@ -51,6 +51,9 @@ func lend(c *tls.Conn, records []byte) bool {
 	return true
 }
 
+// drained tells whether c has read all that it was lent: what it has decrypted, it has delivered, as Read had room for any record.
+func drained(c *tls.Conn) bool { return bufferOf(c, inputAt).Len() == 0 }
+
 const (
 	headerSize = 5
 	// maxRecord is the largest record that TLS 1.2 allows, and spare what crypto/tls wants to have behind it for the next.

@@ -171,7 +171,8 @@ func (t *Transport) Feed(c *conn.Conn, b []byte) {
 
 // decrypt delivers what is in whole records, and tells whether the connection goes on.
 func (t *Transport) decrypt(l *local, records []byte) bool {
-	if !lend(t.tc, records) {
+	lent := lend(t.tc, records)
+	if !lent {
 		t.pend = records
 	}
 	for {
@@ -181,6 +182,11 @@ func (t *Transport) decrypt(l *local, records []byte) bool {
 			if t.dead {
 				return false
 			}
+		}
+		if err == nil && lent && drained(t.tc) {
+			// Whole records were all that there is. To ask for more would cost crypto/tls an allocation.
+			forget(t.tc)
+			return true
 		}
 		if err == nil {
 			continue
