@@ -70,6 +70,9 @@ type HTTPFilter struct {
 	Info
 	// New builds a factory from the configuration, a message of one of the TypeURLs. An error refuses the configuration.
 	New func(cfg proto.Message, ctx FactoryContext) (filter.Factory, error)
+	// NewSync, instead of New, builds what makes filters that are written as straight-line code, one for each stream. It runs on
+	// the stream's worker; nil from it means that the stream needs no filter.
+	NewSync func(cfg proto.Message, ctx FactoryContext) (func(d network.Dispatcher) filter.Sync, error)
 	// NewRoute parses per-route configuration; what it returns comes back from Callbacks.RouteConfig. nil: the filter has none.
 	NewRoute func(cfg proto.Message, ctx FactoryContext) (any, error)
 	// RouteTypeURLs are the messages of per-route configuration if they differ from TypeURLs.

@@ -119,9 +119,11 @@ var (
 )
 
 // Sync is a filter written as straight-line code: Decode runs as a coroutine on the stream's worker and may wait in Sync's
-// Call as if it blocked. The request is held until Decode returns.
+// Call as if it blocked. The request is held until Decode returns; its body by flow control.
 //
-// The body must not lock its OS thread nor hold a mutex across a Call; when Call returns ErrStreamReset it must return.
+// The body must not lock its OS thread nor hold a mutex across a Call; when Call returns ErrStreamReset it must return. The filters
+// that wait on one worker are bounded: beyond that Call returns ErrTooMany, and the request is answered with 503 unless Decode
+// answers it otherwise.
 type Sync interface {
 	// Decode sees the request's head. A reply that is not nil answers the request.
 	Decode(s SyncStream, h *http.HeaderMap) *LocalReply
@@ -138,7 +140,8 @@ type SyncStream interface {
 
 // Factory makes the filters of one configured place in a chain. It is immutable and shared by all workers.
 type Factory interface {
-	// New returns a filter for one stream. It runs on the stream's worker and may take the filter from a worker-local pool.
+	// New returns a filter for one stream, or nil if it needs none. It runs on the stream's worker and may take the filter from
+	// a worker-local pool.
 	New(w network.Dispatcher) Filter
 	// Sides says which callbacks the filter wants: a side that it does not want is skipped without a call.
 	Sides() Sides

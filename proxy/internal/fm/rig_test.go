@@ -275,6 +275,7 @@ type rig struct {
 	tooLarge [2]int
 	rt       route.Entry
 	recreate func(body *buffer.Buffer) bool
+	calls    []*sending
 	over     bool
 	stay     bool // the response's end does not end the stream
 	filters  []*probe
@@ -499,4 +500,17 @@ func (r *rig) Reset(http.ResetReason) {
 	r.end()
 }
 
-func (r *rig) Send(*filter.Call, func(*filter.Answer, error)) filter.Canceler { return nil }
+func (r *rig) Send(c *filter.Call, done func(*filter.Answer, error)) filter.Canceler {
+	k := &sending{call: c, done: done}
+	r.calls = append(r.calls, k)
+	return k
+}
+
+// sending is a call that a filter has started; the test answers it.
+type sending struct {
+	call     *filter.Call
+	done     func(*filter.Answer, error)
+	canceled bool
+}
+
+func (k *sending) Cancel() { k.canceled = true }
