@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 
@@ -14,7 +16,9 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/async"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/router"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -95,32 +99,69 @@ func shortURL(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
 
 // httpFilter builds an HTTP filter from its configuration.
 func (x *extensions) httpFilter(scope astats.Scope, name string, a *anypb.Any) (filter.Factory, bool, error) {
-	f := x.http[shortURL(a.GetTypeUrl())]
+	f := x.http[shortURL(config.PayloadURL(a))]
 	if f == nil {
 		return nil, false, unknownExtension(name, a)
 	}
-	m, _, err := config.Unpack(a, nil)
+	m, err := payload(a)
 	if err != nil {
 		return nil, false, err
 	}
-	factory, err := f.New(m, &factoryContext{s: x.s, scope: scope})
+	ctx := &factoryContext{s: x.s, scope: scope}
+	if f.NewSync != nil {
+		mk, err := f.NewSync(m, ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		return fm.NewSyncFactory(mk, scope), f.Terminal, nil
+	}
+	factory, err := f.New(m, ctx)
 	return factory, f.Terminal, err
 }
 
+// payload decodes what configures an extension. A TypedStruct that names a message which is compiled in gives that message; of any
+// other type, it gives its struct: so an extension needs no message of its own.
+func payload(a *anypb.Any) (proto.Message, error) {
+	if url := config.PayloadURL(a); url != a.GetTypeUrl() {
+		if _, err := protoregistry.GlobalTypes.FindMessageByURL(url); err != nil {
+			m, err := a.UnmarshalNew()
+			if err != nil {
+				return nil, err
+			}
+			v := m.(interface{ GetValue() *structpb.Struct }).GetValue()
+			if v == nil {
+				v = &structpb.Struct{}
+			}
+			return v, nil
+		}
+	}
+	m, _, err := config.Unpack(a, nil)
+	return m, err
+}
+
+// buildCalls makes the client for requests of the proxy's own. It needs the clusters.
+func (s *Server) buildCalls() {
+	d := async.Deps{Clusters: s.clusters, Root: s.store.Root(), Runtime: s.runtime}
+	if a := s.cfg.Options.LocalAddress; a.IsValid() {
+		d.LocalAddress = a.String()
+	}
+	s.calls = async.New(d)
+}
+
 func unknownExtension(name string, a *anypb.Any) error {
-	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, shortURL(a.GetTypeUrl())) //nolint:staticcheck // Envoy's text
+	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, shortURL(config.PayloadURL(a))) //nolint:staticcheck // Envoy's text
 }
 
 // routeConfig parses a filter's per-route configuration.
 func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
-	f := x.byRoute[shortURL(a.GetTypeUrl())]
+	f := x.byRoute[shortURL(config.PayloadURL(a))]
 	if f == nil {
 		return nil, unknownExtension(name, a)
 	}
 	if f.NewRoute == nil {
 		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", f.Name) //nolint:staticcheck // Envoy's text
 	}
-	m, _, err := config.Unpack(a, nil)
+	m, err := payload(a)
 	if err != nil {
 		return nil, err
 	}

@@ -110,6 +110,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 		if err != nil {
 			return at("typed_config", err)
 		}
+		cfg.Calls = b.s.calls
 		u.ch.Terminal = hcmTerminal{cfg}
 		return nil
 	case *tcpv3.TcpProxy:

@@ -23,6 +23,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/internal/guard"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/accesslog"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/async"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
@@ -113,6 +114,7 @@ type Server struct {
 	logs      *accesslog.Manager
 	format    *format.Options
 	ext       *extensions
+	calls     *async.Client
 	routes    map[string]*inlineRoutes
 
 	admin         *admin.Admin
@@ -248,6 +250,7 @@ func (s *Server) build() error {
 	if err := s.buildClusters(); err != nil {
 		return err
 	}
+	s.buildCalls()
 	s.buildRDS()
 	if err := s.buildListeners(); err != nil {
 		return err
