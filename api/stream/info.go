@@ -146,6 +146,8 @@ type Info struct {
 
 	// Conn is the downstream connection.
 	Conn *network.ConnInfo
+	// Remote is the client, if it is not the connection's peer: what the peer, a trusted proxy, says it is.
+	Remote network.Address
 
 	// RouteName, VirtualHost and ClusterName are set by routing. ClusterName is the observability name if there is one.
 	RouteName, VirtualHost, ClusterName, ClusterNameRaw string
@@ -192,6 +194,8 @@ type Upstream struct {
 	HeaderRecv uint64
 	// Streams counts the requests that the connection has carried, this one included.
 	Streams uint64
+	// Static gives access to the metadata of the cluster and the host; nil until there are some.
+	Static StaticMetadata
 }
 
 // Reset makes i ready for another stream.

@@ -32,6 +32,8 @@ type Cluster struct {
 	workers              int32
 	// source finds the hosts; nil if they are fixed. owner: main loop.
 	source source
+	// meta is the cluster's metadata, nil if there is none.
+	meta map[string]map[string]any
 	// prev is what the cluster is to replace, until then. owner: main loop.
 	prev *Cluster
 }
@@ -76,6 +78,9 @@ func (c *Cluster) ObservabilityName() string {
 
 // AltStatName returns alt_stat_name, "" if there is none.
 func (c *Cluster) AltStatName() string { return c.observability }
+
+// Metadata returns the cluster's metadata by namespace; nil if there is none. It must not be changed.
+func (c *Cluster) Metadata() map[string]map[string]any { return c.meta }
 
 // Options returns the plain settings.
 func (c *Cluster) Options() *Options { return c.opts }

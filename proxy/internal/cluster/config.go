@@ -73,6 +73,9 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{name: cfg.GetName(), prev: prev, observability: cfg.GetAltStatName(), workers: int32(len(d.Workers))}
+	if m := readMetadata(cfg.GetMetadata()); m != nil {
+		c.meta = m.Spaces
+	}
 	c.opts = d.shared.options(opts)
 	c.settings.Options = d.shared.pool(popts)
 	c.settings.Limits = d.shared.limits(limits)

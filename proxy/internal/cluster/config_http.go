@@ -5,11 +5,13 @@ import (
 
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	preservev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 )
 
@@ -29,6 +31,7 @@ type poolOptions struct {
 type h1Options struct {
 	maxHeadBytes, maxHeaders                                  int
 	trailers, chunkedLength, qualified, properCase, anyMethod bool
+	preserveCase, preserveReason, preserveProper              bool
 }
 
 type h2Options struct {
@@ -39,9 +42,16 @@ type h2Options struct {
 }
 
 func (o *h1Options) options() *h1.Options {
-	return &h1.Options{MaxHeadBytes: o.maxHeadBytes, MaxHeaders: o.maxHeaders, EnableTrailers: o.trailers,
+	x := &h1.Options{MaxHeadBytes: o.maxHeadBytes, MaxHeaders: o.maxHeaders, EnableTrailers: o.trailers,
 		AllowChunkedLength: o.chunkedLength, SendFullyQualifiedURL: o.qualified, ProperCase: o.properCase,
 		AllowCustomMethods: o.anyMethod}
+	if o.preserveCase {
+		reason, proper := o.preserveReason, o.preserveProper
+		x.NewFormatter = func(*http.Arena) http.KeyFormatter {
+			return &h1.PreserveCase{ForwardReason: reason, ProperEnvoy: proper}
+		}
+	}
+	return x
 }
 
 func (o *h2Options) options() *h2.Options {
@@ -215,10 +225,18 @@ func (c *httpConfig) buildH1(o *poolOptions) error {
 	o.h1.trailers, o.h1.chunkedLength = x.GetEnableTrailers(), x.GetAllowChunkedLength()
 	o.h1.qualified, o.h1.anyMethod = x.GetSendFullyQualifiedUrl(), x.GetAllowCustomMethods()
 	if f := x.GetHeaderKeyFormat(); f != nil {
-		if f.GetProperCaseWords() == nil {
-			return notYet(c.path + path + "header_key_format")
+		o.h1.properCase = f.GetProperCaseWords() != nil
+		if a := f.GetStatefulFormatter().GetTypedConfig(); a != nil {
+			var p preservev3.PreserveCaseFormatterConfig
+			if !a.MessageIs(&p) {
+				return notYet(c.path + path + "header_key_format.stateful_formatter")
+			}
+			if err := a.UnmarshalTo(&p); err != nil {
+				return rejected(c.path+path+"header_key_format.stateful_formatter.typed_config", err.Error())
+			}
+			o.h1.preserveCase, o.h1.preserveReason = true, p.ForwardReasonPhrase
+			o.h1.preserveProper = p.FormatterTypeOnEnvoyHeaders == preservev3.PreserveCaseFormatterConfig_PROPER_CASE
 		}
-		o.h1.properCase = true
 	}
 	return nil
 }

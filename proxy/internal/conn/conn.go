@@ -209,6 +209,9 @@ func (c *Conn) StreamInfo() *stream.Info {
 	return c.stream
 }
 
+// Watched returns what StreamInfo has made, nil if nobody has asked for it.
+func (c *Conn) Watched() *stream.Info { return c.stream }
+
 // SetLimit sets the high watermark of the write buffer in bytes; the low one is half of it. 0: none.
 func (c *Conn) SetLimit(bytes int) { c.limit = int32(min(bytes, math.MaxInt32)) }
 

@@ -10,10 +10,18 @@ import (
 
 var (
 	local        = connAddress(func(n *network.ConnInfo) network.Address { return n.Local })
-	remote       = connAddress(func(n *network.ConnInfo) network.Address { return n.Remote })
+	peer         = connAddress(func(n *network.ConnInfo) network.Address { return n.Remote })
 	directLocal  = connAddress(func(n *network.ConnInfo) network.Address { return n.DirectLocal() })
 	directRemote = connAddress(func(n *network.ConnInfo) network.Address { return n.DirectRemote() })
 )
+
+// remote is the client: the peer, or whom a trusted peer names.
+func remote(c *Context) network.Address {
+	if c.Info.Remote.Valid() {
+		return c.Info.Remote
+	}
+	return peer(c)
+}
 
 func upstreamHost(c *Context) network.Address  { return c.Info.Upstream.Host }
 func upstreamLocal(c *Context) network.Address { return c.Info.Upstream.Local }

@@ -15,8 +15,8 @@ var attributes = map[string]string{
 	"0.9.2342.19200300.100.1.1": "UID", "0.9.2342.19200300.100.1.25": "DC", "1.2.840.113549.1.9.1": "emailAddress",
 }
 
-// distinguished prints a name as RFC 2253 says: last part first. The typed fields of pkix.Name would lose the order.
-func distinguished(der []byte) string {
+// DistinguishedName prints a name as RFC 2253 says: last part first. The typed fields of pkix.Name would lose the order.
+func DistinguishedName(der []byte) string {
 	var rdns pkix.RDNSequence
 	if rest, err := asn1.Unmarshal(der, &rdns); err != nil || len(rest) > 0 {
 		return ""

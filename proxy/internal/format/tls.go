@@ -142,8 +142,8 @@ func certTime(conn connOf, get func(c *x509.Certificate) time.Time) command {
 	}}
 }
 
-func subject(c *x509.Certificate) string { return distinguished(c.RawSubject) }
-func issuer(c *x509.Certificate) string  { return distinguished(c.RawIssuer) }
+func subject(c *x509.Certificate) string { return DistinguishedName(c.RawSubject) }
+func issuer(c *x509.Certificate) string  { return DistinguishedName(c.RawIssuer) }
 func serial(c *x509.Certificate) string  { return hex.EncodeToString(c.SerialNumber.Bytes()) }
 
 func fingerprint1(c *x509.Certificate) string {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/filter"
-	"github.com/dragoman-proxy/dragoman/api/http"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
@@ -57,6 +56,9 @@ type Config struct {
 	// Routes is the current route table.
 	Routes *route.Slot
 	Logs   accesslog.Loggers
+	// LogStart logs requests as they begin, too, LogTunnel tunnels as they are established, and LogInterval all that last.
+	LogStart, LogTunnel bool
+	LogInterval         time.Duration
 
 	ServerName   string
 	ServerHeader ServerHeader
@@ -66,9 +68,20 @@ type Config struct {
 	SkipXFFAppend        bool
 	AppendXForwardedPort bool
 	XFFTrustedHops       int
-	Internal             []netip.Prefix
+	// MapIPv4 writes IPv4 peers into x-forwarded-for as IPv6 addresses.
+	MapIPv4  bool
+	Internal []netip.Prefix
+	// InternalUnix: clients on Unix sockets are internal.
+	InternalUnix bool
+	// Detection finds the client's address in place of x-forwarded-for's last one; nil for that.
+	Detection []Detector
 	// LocalAddress is appended to x-forwarded-for in place of a loopback peer.
 	LocalAddress netip.Addr
+	// EarlyMutations change requests before anything else looks at them.
+	EarlyMutations []*route.Mutations
+	// UserAgent and Node go into requests with add_user_agent; UserAgent is "" without.
+	UserAgent, Node string
+	ClientCert      ClientCert
 
 	GenerateRequestID    bool
 	PreserveRequestID    bool
@@ -78,7 +91,7 @@ type Config struct {
 	DefaultHTTP10Host    string
 	NormalizePath        bool
 	MergeSlashes         bool
-	RejectFragment       bool
+	EscapedSlashes       EscapedSlashes
 	StripMatchingPort    bool
 	StripAnyPort         bool
 	StripTrailingDot     bool
@@ -86,7 +99,7 @@ type Config struct {
 	SchemeOverwrite      string
 
 	// Upgrades are the protocols that requests may upgrade to, by lower-case name.
-	Upgrades map[string]bool
+	Upgrades map[string]Upgrade
 
 	IdleTimeout           time.Duration // of a connection without streams, 1 h
 	StreamIdleTimeout     time.Duration // 5 min
@@ -96,7 +109,11 @@ type Config struct {
 	MaxStreamDuration     time.Duration
 	DrainTimeout          time.Duration // 5 s
 	DelayedCloseTimeout   time.Duration // 1 s
-	MaxRequests           int           // per connection, 0: no limit
+	// DrainJitter lengthens DrainTimeout by up to so many millionths of it.
+	DrainJitter uint64
+	MaxRequests int // per connection, 0: no limit
+	// SoftMaxDuration: HTTP/1 connections end with the response after MaxConnectionDuration, however long that takes.
+	SoftMaxDuration bool
 
 	// BufferLimit is the listener's per_connection_buffer_limit_bytes.
 	BufferLimit int
@@ -109,7 +126,30 @@ type Config struct {
 	Calls Caller
 	// Runtime answers runtime keys; nil: defaults.
 	Runtime route.RuntimeReader
+	// Overloaded tells whether requests are to be refused now; nil: never. LocalOverload adds x-envoy-local-overloaded then.
+	Overloaded    func(w *event.Worker) bool
+	LocalOverload bool
+	// Listener has the metadata of the listener, nil if it has none.
+	Listener map[string]map[string]any
 }
+
+// Upgrade is what the connection manager says about a protocol to upgrade to.
+type Upgrade struct {
+	Enabled bool
+	// Chain are the filters of upgraded requests; nil: the usual ones.
+	Chain *fm.Chain
+}
+
+// EscapedSlashes says what becomes of requests with %2F or %5C in their paths.
+type EscapedSlashes uint8
+
+// The actions.
+const (
+	KeepSlashes EscapedSlashes = iota
+	RejectSlashes
+	RedirectSlashes
+	UnescapeSlashes
+)
 
 // Caller sends requests of filters to clusters (async's client).
 type Caller interface {
@@ -135,17 +175,3 @@ type LocalReplyMapper struct {
 	ContentType string
 	Headers     *route.Mutations
 }
-
-// hopByHop are request headers that end at this hop; upgrade requests keep connection and upgrade.
-var (
-	hopByHop        = http.MakeSet(http.Connection, http.Upgrade, http.KeepAlive, http.ProxyConnection, http.TransferEncoding, http.EnvoyInternal)
-	hopByHopUpgrade = http.MakeSet(http.KeepAlive, http.ProxyConnection, http.TransferEncoding, http.EnvoyInternal)
-	// notExternal are headers that only internal clients may send.
-	notExternal = http.MakeSet(http.EnvoyRetriableStatusCodes, http.EnvoyRetriableHeaderNames, http.EnvoyRetryOn, http.EnvoyRetryGrpcOn,
-		http.EnvoyMaxRetries, http.EnvoyUpstreamAltStatName, http.EnvoyUpstreamRqTimeoutMs, http.EnvoyUpstreamRqPerTryTimeoutMs,
-		http.EnvoyUpstreamRqTimeoutAltResponse, http.EnvoyExpectedRqTimeoutMs, http.EnvoyForceTrace, http.EnvoyIPTags,
-		http.EnvoyOriginalURL, http.EnvoyHedgeOnPerTryTimeout)
-	// notEdge are headers that clients at the edge may not send.
-	notEdge = http.MakeSet(http.EnvoyDecoratorOperation, http.EnvoyDownstreamServiceCluster, http.EnvoyDownstreamServiceNode,
-		http.EnvoyOriginalPath, http.EnvoyOriginalHost)
-)

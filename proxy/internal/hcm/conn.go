@@ -29,19 +29,24 @@ type Conn struct {
 	active      int
 	requests    int
 	remoteText  string // the peer's IP as text, made on first use
+	certText    string // the element of x-forwarded-client-cert, made on first use
 
 	idle     event.Timer // no stream for IdleTimeout
 	duration *event.Timer
 	// drainTimer ends the drain sequence.
 	drainTimer *event.Timer
 
-	isH2       bool
-	draining   bool // no further requests: close when the last stream is done
-	noticed    bool // the drain sequence has begun
-	broken     bool // the codec has failed
-	goAwayRead bool
-	closing    bool
-	pausedRead bool
+	done      uint64 // requests that are over
+	premature uint64 // of them, those that were reset early and without an answer
+
+	proto       http.Proto
+	isH2        bool
+	draining    bool // no further requests: close when the last stream is done
+	noticed     bool // the drain sequence has begun
+	soft        bool // HTTP/1: the next response is the last
+	broken      bool // the codec has failed
+	closing     bool
+	dispatching bool // the codec is at work
 }
 
 // NewConn returns the handler of an accepted connection. Call Start of the conn.Conn with it.
@@ -85,7 +90,13 @@ func (h *Conn) OnConnected() {
 
 func (h *Conn) start(isH2 bool) {
 	st := h.w.Stats
-	h.isH2 = isH2
+	h.isH2, h.proto = isH2, http.HTTP11
+	if isH2 {
+		h.proto = http.HTTP2
+	}
+	if i := h.c.Watched(); i != nil {
+		i.Protocol = h.proto
+	}
 	if isH2 {
 		st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp2Total))
 		st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp2Active), 1)
@@ -113,7 +124,9 @@ func (h *Conn) OnData(b []byte) int {
 	if h.broken {
 		return len(b)
 	}
+	h.dispatching = true
 	n, err := h.codec.Dispatch(b)
+	h.dispatching = false
 	h.w.Stats.Add(h.cfg.Stats.Counter(stats.HCMDownstreamCxRxBytesTotal), uint64(n))
 	if err != nil {
 		h.onCodecError(err)
@@ -130,18 +143,31 @@ func (h *Conn) onCodecError(err error) {
 	if !ok {
 		e = &codec.Err{Text: err.Error(), Reason: http.ResetProtocolError}
 	}
-	st := h.w.Stats
-	st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxProtocolError))
+	if !e.Flood {
+		h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxProtocolError))
+	}
 	h.countCodec(e)
 	if h.closing {
 		return
 	}
-	if !h.isH2 && h.cfg.StreamErrorOnInvalid && e.Status != 0 {
-		return // the client was told and may end the connection itself
-	}
 	h.closing = true
+	h.destroyedBusy(false)
 	h.resetAll(http.ResetProtocolError, e)
 	h.c.CloseDelayed("", h.cfg.DelayedCloseTimeout)
+}
+
+// destroyedBusy counts that the connection ends while requests are in progress.
+func (h *Conn) destroyedBusy(remote bool) {
+	if h.active == 0 {
+		return
+	}
+	st, base := h.w.Stats, &h.cfg.Stats
+	st.Inc(base.Counter(stats.HCMDownstreamCxDestroyActiveRq))
+	if remote {
+		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyRemoteActiveRq))
+	} else {
+		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyLocalActiveRq))
+	}
 }
 
 // resetAll ends all streams because the connection dies. cause is nil when it was the peer's doing.
@@ -182,14 +208,7 @@ func (h *Conn) OnLowWatermark() {
 func (h *Conn) OnClose(why conn.Closed) {
 	st, base := h.w.Stats, &h.cfg.Stats
 	h.closing = true
-	if h.active > 0 {
-		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyActiveRq))
-		if why.Remote {
-			st.Inc(base.Counter(stats.HCMDownstreamCxDestroyRemoteActiveRq))
-		} else {
-			st.Inc(base.Counter(stats.HCMDownstreamCxDestroyLocalActiveRq))
-		}
-	}
+	h.destroyedBusy(why.Remote)
 	h.resetAll(http.ResetConnectionTermination, nil)
 	if h.codec != nil {
 		h.codec.Destroy()
@@ -231,15 +250,19 @@ func (h *Conn) NewStream(enc codec.ServerStream) (codec.RequestDecoder, *http.He
 	h.active++
 	h.requests++
 	h.w.Disarm(&h.idle)
-	if m := h.cfg.MaxRequests; m > 0 && h.requests >= m && !h.draining {
+	if m := h.cfg.MaxRequests; m > 0 && h.requests >= m {
 		h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxMaxRequestsReached))
-		h.startDrain()
+		if h.isH2 {
+			h.startDrain()
+		} else {
+			h.draining = true
+		}
 	}
 	return s, &s.req
 }
 
 // OnGoAway: the client opens no more streams.
-func (h *Conn) OnGoAway() { h.goAwayRead = true }
+func (h *Conn) OnGoAway() {}
 
 // remove takes a finished stream out of the list, and closes the connection if it was the last of a draining one.
 func (h *Conn) remove(s *Stream) {
@@ -259,79 +282,13 @@ func (h *Conn) remove(s *Stream) {
 		return
 	}
 	if h.draining {
-		if !h.isH2 && s.requestDone {
-			// Nothing is on its way to us that a reset could be the answer to: no delay.
-			h.closing = true
-			h.c.Close(network.FlushWrite, "")
-			return
-		}
-		h.close("")
+		h.ended(s)
 		return
 	}
 	h.armIdle()
 	if h.c.Unread() > 0 {
 		h.c.Redeliver()
 	}
-}
-
-func (h *Conn) close(reason string) {
-	if h.closing {
-		return
-	}
-	h.closing = true
-	h.c.CloseDelayed(reason, h.cfg.DelayedCloseTimeout)
-}
-
-// drain lets no further requests come: HTTP/2 says so by GOAWAY, HTTP/1 by "connection: close" on its next response.
-func (h *Conn) drain() {
-	if h.draining {
-		return
-	}
-	h.draining = true
-	if h.isH2 && h.codec != nil {
-		h.codec.GoAway(false)
-	}
-}
-
-func (h *Conn) armIdle() {
-	if h.cfg.IdleTimeout > 0 {
-		h.w.Arm(&h.idle, h.cfg.IdleTimeout)
-	}
-}
-
-func (h *Conn) onIdle() {
-	if h.active > 0 || h.closing {
-		return
-	}
-	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxIdleTimeout))
-	if h.isH2 {
-		h.drain()
-	}
-	h.close("on_idle_timeout")
-}
-
-func (h *Conn) onMaxDuration() {
-	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxMaxDurationReached))
-	h.startDrain()
-}
-
-// startDrain begins Envoy's drain sequence: HTTP/2 is told that there will be a GOAWAY, HTTP/1 gets "connection: close" on its next
-// response; after the drain timeout no further request is taken and an idle connection ends.
-func (h *Conn) startDrain() {
-	if h.noticed || h.draining {
-		return
-	}
-	h.noticed = true
-	if h.isH2 && h.codec != nil {
-		h.codec.GoAway(true)
-	}
-	h.drainTimer = &event.Timer{Fn: func() {
-		h.drain()
-		if h.active == 0 {
-			h.close("")
-		}
-	}}
-	h.w.Arm(h.drainTimer, max(h.cfg.DrainTimeout, 1))
 }
 
 // countCodec counts an error of the HTTP/1 codec; HTTP/2 counts its own.

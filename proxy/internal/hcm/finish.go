@@ -17,7 +17,6 @@ func (s *Stream) maybeFinish() {
 		s.finish()
 		return
 	}
-	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqResponseBeforeRqComplete))
 	h := s.h
 	if h.isH2 {
 		// The rest of the request is not wanted: RST_STREAM with NO_ERROR after the complete response.
@@ -57,6 +56,7 @@ func (s *Stream) finish() {
 	w.Disarm(&s.idle)
 	w.Disarm(&s.request)
 	w.Disarm(&s.maxDuration)
+	w.Disarm(&s.periodic)
 	s.inf.End = w.Now()
 	wire := s.enc.WireBytes()
 	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
@@ -65,14 +65,7 @@ func (s *Stream) finish() {
 	if s.filters {
 		s.fm.Complete()
 	}
-	if !s.inf.HealthCheck {
-		if code := s.inf.Code; code >= 100 && code < 600 {
-			class := astats.CounterIndex(code/100 - 1)
-			st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRq1xx + class))
-			st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRq1xx + class))
-			st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqCompleted))
-			st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRqCompleted))
-		}
+	if s.responseDone {
 		st.Record(cfg.Stats.Histogram(stats.HCMDownstreamRqTime), uint64(s.inf.End-s.inf.Start)/1e6)
 	}
 	st.GaugeSub(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
@@ -83,6 +76,36 @@ func (s *Stream) finish() {
 		s.fm.Destroy()
 		s.letRead()
 	}
+	if s.upgraded {
+		st.GaugeSub(cfg.Stats.Gauge(stats.HCMDownstreamCxUpgradesActive), 1)
+	}
+	h.over(s)
 	h.remove(s)
 	h.l.bury(s)
+}
+
+// count counts a response by its code, as it begins.
+func (s *Stream) count(code int) {
+	s.inf.Code = code
+	if s.inf.HealthCheck || code < 100 || code >= 600 {
+		return
+	}
+	st, cfg := s.h.w.Stats, s.h.cfg
+	class := astats.CounterIndex(code/100 - 1)
+	st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRq1xx + class))
+	st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRq1xx + class))
+	st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqCompleted))
+	st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRqCompleted))
+}
+
+// onPeriodic logs a stream that lasts.
+func (s *Stream) onPeriodic() {
+	if s.dead || s.h == nil {
+		return
+	}
+	w := s.h.w
+	wire := s.enc.WireBytes()
+	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
+	s.h.cfg.Logs.Log(w, &s.inf, accesslog.DownstreamPeriodic)
+	w.Arm(&s.periodic, s.h.cfg.LogInterval)
 }

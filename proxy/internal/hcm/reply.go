@@ -2,24 +2,31 @@ package hcm
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
-	"github.com/dragoman-proxy/dragoman/api/stream"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
-
-func durationOf(ns int64) time.Duration { return time.Duration(ns) }
 
 // directReply answers a request, through the filters if there are any yet.
 func (s *Stream) directReply(code int, body, details string) {
-	r := &filter.LocalReply{Code: code, Body: body, Details: details, GRPCStatus: -1}
+	s.reply1(&filter.LocalReply{Code: code, Body: body, Details: details, GRPCStatus: -1})
+}
+
+func (s *Stream) reply1(r *filter.LocalReply) {
+	// A bad request may be the beginning of something worse: nothing after it is read as a request.
+	if r.Code == 400 && !s.h.isH2 && !s.h.cfg.StreamErrorOnInvalid {
+		s.closeAfter = true
+	}
 	if s.filters {
 		s.fm.LocalReply(r)
+		return
+	}
+	if s.sentHeaders {
+		s.inf.Details = r.Details
+		s.Reset(http.ResetLocal)
 		return
 	}
 	h, text := s.PrepareLocalReply(r)
@@ -33,102 +40,113 @@ func (s *Stream) directReply(code int, body, details string) {
 	}
 }
 
-// PrepareLocalReply makes the head and the body of a local reply: mappers, formats, and gRPC's form.
+// PrepareLocalReply makes the head and the body of a local reply: the route's headers, the filter's, mappers, formats, and gRPC's form.
+// Where there is no body, the codec says so.
 func (s *Stream) PrepareLocalReply(r *filter.LocalReply) (*http.HeaderMap, string) {
 	s.localReply = true
 	h := &s.reply
 	h.Init(&s.arena)
-	s.inf.Details = r.Details
-	s.inf.Code = r.Code
-	code, body, contentType := r.Code, r.Body, "text/plain"
-	var mapper *LocalReplyMapper
-	if lr := s.h.cfg.LocalReply; lr != nil {
-		code, body, contentType, mapper = s.mapReply(lr, code, body)
+	s.inf.Details, s.inf.Code = r.Details, r.Code
+	h.AddConst(http.Status, statusText(r.Code, &s.arena))
+	headers := s.replyHeaders()
+	if headers != nil && s.route.Kind == route.Forward {
+		headers.Apply(s.h.w, h, &s.inf)
 	}
-	if s.grpc {
-		return s.grpcReply(r, h, code, body), ""
-	}
-	h.AddConst(http.Status, statusText(code, &s.arena))
 	if r.Modify != nil {
 		r.Modify(h)
 	}
-	if mapper != nil && mapper.Headers != nil {
-		mapper.Headers.Apply(h, &s.inf)
+	if headers != nil && s.route.Kind != route.Forward {
+		headers.Apply(s.h.w, h, &s.inf) // a redirect's own header comes first
 	}
-	if s.route != nil && s.route.ResponseHeaders != nil {
-		s.route.ResponseHeaders.Apply(h, &s.inf)
+	code, body, contentType := r.Code, r.Body, "text/plain"
+	custom := false
+	if lr := s.h.cfg.LocalReply; lr != nil {
+		before := h.Get(http.ContentType)
+		code, body, contentType = s.mapReply(lr, h, code, body)
+		custom = before != h.Get(http.ContentType)
 	}
-	if body != "" {
-		h.SetConst(http.ContentLength, s.arena.String(strconv.Itoa(len(body))))
-		if !h.Has(http.ContentType) {
-			h.AddConst(http.ContentType, contentType)
-		}
-	} else {
+	if s.grpc {
+		s.grpcReply(r, h, code, body, contentType)
+		return h, ""
+	}
+	if body == "" {
 		h.Remove(http.ContentLength)
-		h.AddConst(http.ContentLength, "0")
+		h.Remove(http.ContentType)
+		return h, ""
+	}
+	h.SetConst(http.ContentLength, s.arena.Copy(strconv.AppendInt(make([]byte, 0, 20), int64(len(body)), 10)))
+	if !h.Has(http.ContentType) || body != r.Body && !custom {
+		h.SetConst(http.ContentType, contentType)
 	}
 	if s.isHead {
-		body = ""
+		return h, ""
 	}
 	return h, body
 }
 
-func (s *Stream) mapReply(lr *LocalReplyConfig, code int, body string) (int, string, string, *LocalReplyMapper) {
-	contentType := "text/plain"
-	prog := lr.Body
-	if lr.ContentType != "" {
-		contentType = lr.ContentType
+// replyHeaders are the response headers of the request's route, which local replies carry too.
+func (s *Stream) replyHeaders() *route.Mutations {
+	if s.route == nil {
+		return nil
 	}
-	var mapper *LocalReplyMapper
-	s.inf.ResponseHeaders = nil
+	return s.route.ResponseHeaders
+}
+
+// mapReply applies local_reply_config. Mappers see the reply as it is so far.
+func (s *Stream) mapReply(lr *LocalReplyConfig, h *http.HeaderMap, code int, body string) (int, string, string) {
+	w := s.h.w
+	format, contentType := lr.Body, lr.ContentType
+	s.inf.ResponseHeaders = h
 	for i := range lr.Mappers {
 		m := &lr.Mappers[i]
-		if !m.Filter.Log(s.h.w, &s.inf, accesslog.DownstreamEnd) {
+		if m.Filter != nil && !m.Filter.Log(w, &s.inf, accesslog.NotSet) {
 			continue
-		}
-		mapper = m
-		if m.Code != 0 {
-			code = m.Code
-			s.inf.Code = code
 		}
 		if m.HasBody {
 			body = m.Body
 		}
+		if m.Headers != nil {
+			m.Headers.Apply(w, h, &s.inf)
+		}
+		if m.Code != 0 && m.Code != code {
+			code = m.Code
+			s.inf.Code = code
+			h.SetConst(http.Status, statusText(code, &s.arena))
+		}
 		if m.Format != nil {
-			prog, contentType = m.Format, "text/plain"
-			if m.ContentType != "" {
-				contentType = m.ContentType
-			}
+			format, contentType = m.Format, m.ContentType
 		}
 		break
 	}
-	if prog != nil {
+	if format != nil {
 		s.inf.LocalReplyBody = body
-		body = string(prog.Evaluate(nil, &format.Context{Info: &s.inf, Now: s.h.w.Now(), Wall: s.h.w.Wall()}))
+		body = s.arena.Copy(route.Evaluate(w, format, &s.inf))
 		s.inf.LocalReplyBody = ""
 	}
-	return code, body, contentType, mapper
+	if contentType == "" {
+		contentType = "text/plain"
+	}
+	return code, body, contentType
 }
 
 // grpcReply makes a trailers-only response (gRPC over HTTP/2, "Responses").
-func (s *Stream) grpcReply(r *filter.LocalReply, h *http.HeaderMap, code int, body string) *http.HeaderMap {
-	h.AddConst(http.Status, "200")
-	h.AddConst(http.ContentType, "application/grpc")
-	status := r.GRPCStatus
-	if status < 0 {
-		status = grpcStatus(code)
+func (s *Stream) grpcReply(r *filter.LocalReply, h *http.HeaderMap, code int, body, contentType string) {
+	h.SetConst(http.Status, "200")
+	h.SetConst(http.ContentType, "application/grpc")
+	if h.Get(http.GRPCStatus) == "" {
+		status := r.GRPCStatus
+		if status < 0 {
+			status = grpcStatus(code)
+		}
+		h.SetConst(http.GRPCStatus, s.arena.String(strconv.Itoa(status)))
 	}
-	h.AddConst(http.GRPCStatus, s.arena.String(strconv.Itoa(status)))
 	if body != "" && !s.isHead {
-		h.AddConst(http.GRPCMessage, s.arena.Copy(percentEncode(nil, body)))
+		if n := len(body) - 1; contentType == "application/json" && body[n] == '\n' {
+			body = body[:n]
+		}
+		h.SetConst(http.GRPCMessage, s.arena.Copy(percentEncode(nil, body)))
 	}
-	if r.Modify != nil {
-		r.Modify(h)
-	}
-	if s.route != nil && s.route.ResponseHeaders != nil {
-		s.route.ResponseHeaders.Apply(h, &s.inf)
-	}
-	return h
+	h.Remove(http.ContentLength)
 }
 
 // grpcStatus maps an HTTP status as gRPC says (doc/http-grpc-status-mapping.md).
@@ -172,63 +190,4 @@ func statusText(code int, a *http.Arena) string {
 		return "504"
 	}
 	return a.String(strconv.Itoa(code))
-}
-
-// onIdle: nothing moved on the stream for its idle timeout.
-func (s *Stream) onIdle() {
-	if s.dead || s.h == nil {
-		return
-	}
-	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqIdleTimeout))
-	s.inf.Flags.Set(stream.StreamIdleTimeout)
-	if s.sentHeaders {
-		s.inf.Details = "stream_idle_timeout"
-		s.Reset(http.ResetLocal)
-		return
-	}
-	s.timeoutReply("stream timeout", "stream_idle_timeout")
-}
-
-// timeoutReply answers 504 if the request was complete (the upstream is to blame), else 408.
-func (s *Stream) timeoutReply(body, details string) {
-	code := 504
-	if !s.requestDone {
-		code = 408
-		s.closeAfter = s.closeAfter || !s.h.isH2
-	}
-	s.directReply(code, body, details)
-}
-
-func (s *Stream) onRequestTimeout() {
-	if s.dead || s.h == nil || s.requestDone {
-		return
-	}
-	st, base := s.h.w.Stats, &s.h.cfg.Stats
-	if !s.decoding && s.h.cfg.RequestHeadersTimeout > 0 {
-		st.Inc(base.Counter(stats.HCMDownstreamRqHeaderTimeout))
-		s.closeAfter = true
-		s.directReply(408, "request header timeout", "request_header_timeout")
-		return
-	}
-	st.Inc(base.Counter(stats.HCMDownstreamRqTimeout))
-	if s.sentHeaders {
-		s.inf.Details = "request_overall_timeout"
-		s.Reset(http.ResetLocal)
-		return
-	}
-	s.closeAfter = s.closeAfter || !s.h.isH2
-	s.directReply(408, "request timeout", "request_overall_timeout")
-}
-
-func (s *Stream) onMaxDuration() {
-	if s.dead || s.h == nil {
-		return
-	}
-	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqMaxDurationReached))
-	if s.sentHeaders {
-		s.inf.Details = "max_duration_timeout"
-		s.Reset(http.ResetLocal)
-		return
-	}
-	s.timeoutReply("downstream duration timeout", "max_duration_timeout")
 }

@@ -3,6 +3,7 @@ package hcm
 import (
 	"time"
 
+	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -18,6 +19,7 @@ func (s *Stream) send100() {
 	h := &s.reply
 	h.Init(&s.arena)
 	h.AddConst(http.Status, "100")
+	s.count(100)
 	s.enc.Encode1xx(h)
 	h.Init(&s.arena)
 }
@@ -28,6 +30,7 @@ func (s *Stream) Send1xx(h *http.HeaderMap) {
 		return // Envoy's codecs pass no other ones on
 	}
 	h.RemoveSet(&respHop)
+	s.count(100)
 	s.enc.Encode1xx(h)
 }
 
@@ -37,24 +40,23 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	w := s.h.w
 	s.touch()
 	code := h.StatusCode()
-	s.inf.Code = code
 	s.inf.ResponseHeaders = h
-	upgraded := s.upgrade && (code == 101 || code == 200 && (s.h.isH2 || s.connect))
+	if !h.Has(http.Date) { // an upstream's date is the origin's (RFC 9110, section 6.6.1)
+		h.AddConst(http.Date, s.h.l.date.text(w.Wall()))
+	}
+	if cfg.ServerHeader == Overwrite || cfg.ServerHeader == AppendIfAbsent && !h.Has(http.Server) {
+		h.SetConst(http.Server, cfg.ServerName)
+	}
+	upgraded := s.upgrade && isUpgrade(h)
 	if upgraded {
+		if code >= 200 && !h.Has(http.TransferEncoding) && !h.Has(http.ContentLength) {
+			h.AddConst(http.ContentLength, "0")
+		}
 		h.RemoveSet(&respHopUpgrade)
 	} else {
 		h.RemoveSet(&respHop)
 	}
-	h.SetConst(http.Date, s.h.l.date.text(w.Wall()))
-	switch cfg.ServerHeader {
-	case Overwrite:
-		h.SetConst(http.Server, cfg.ServerName)
-	case AppendIfAbsent:
-		if !h.Has(http.Server) {
-			h.AddConst(http.Server, cfg.ServerName)
-		}
-	}
-	if cfg.RequestIDInResponse {
+	if cfg.RequestIDInResponse || s.req.Has(http.EnvoyForceTrace) {
 		if id := s.req.Get(http.XRequestID); id != "" {
 			h.SetConst(http.XRequestID, id)
 		}
@@ -62,29 +64,60 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	if cfg.Via != "" {
 		appendList(h, http.Via, ", ", cfg.Via)
 	}
-	if !s.h.draining && cfg.Draining != nil && cfg.Draining() {
+	if s.h.mayDrain() {
 		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxDrainClose))
 		s.h.startDrain()
 	}
-	if !s.h.isH2 && !upgraded {
-		if s.h.draining || s.h.noticed || s.enc.CloseAfter() {
-			s.closeAfter = true
+	if !s.requestDone {
+		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqResponseBeforeRqComplete))
+	}
+	if !s.h.isH2 {
+		s.connection(h, upgraded || s.connect && code == 200)
+	}
+	s.count(code)
+	s.sentHeaders = true
+	s.inf.ResponseFirstTx = w.Now()
+	if end {
+		s.inf.ResponseDone = s.inf.ResponseFirstTx
+	}
+	if cfg.LogTunnel && s.upgraded && (code == 101 || code == 200) {
+		cfg.Logs.Log(w, &s.inf, accesslog.DownstreamTunnelSuccessfullyEstablished)
+	}
+	s.enc.EncodeHeaders(h, end)
+}
+
+// mayDrain tells whether the connection should begin to end, because its listener does.
+func (h *Conn) mayDrain() bool {
+	return !h.draining && !h.noticed && h.cfg.Draining != nil && h.cfg.Draining()
+}
+
+// persister is a codec's stream whose connection may go on although the response says "connection: close".
+type persister interface{ Persist() }
+
+// connection decides whether an HTTP/1 connection may carry another request, and tells the client. The answer to an upgrade says
+// nothing of the kind.
+func (s *Stream) connection(h *http.HeaderMap, tunnel bool) {
+	c := s.h
+	if s.inf.Protocol == http.HTTP10 {
+		if !h.Has(http.ContentLength) {
+			s.closeAfter = true // there are no chunks in HTTP/1.0: the body ends with the connection
 		}
-		if !s.requestDone {
-			s.closeAfter = true // the rest of the body would be taken for the next request
-		}
-		if s.closeAfter {
-			h.SetConst(http.Connection, "close")
-			s.h.draining = true
-		} else if s.inf.Protocol == http.HTTP10 {
+		if !s.closeAfter {
 			h.SetConst(http.Connection, "keep-alive")
 		}
 	}
-	s.sentHeaders = true
-	s.inf.ResponseFirstTx = w.Now()
-	s.enc.EncodeHeaders(h, end)
-	if end {
-		s.inf.ResponseDone = w.Now()
+	if s.closeAfter || !s.requestDone || c.soft {
+		c.draining = true // the rest of a request's body would be taken for the next request
+	}
+	if tunnel || !c.draining && !c.noticed {
+		return
+	}
+	h.SetConst(http.Connection, "close")
+	if !c.draining {
+		// The drain has only begun: requests that are on their way are still served.
+		if p, ok := s.enc.(persister); ok {
+			p.Persist()
+		}
 	}
 }
 

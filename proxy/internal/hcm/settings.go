@@ -14,10 +14,8 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/filter"
-	"github.com/dragoman-proxy/dragoman/api/http"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
@@ -42,6 +40,14 @@ type Deps struct {
 	Draining     func() bool
 	// LogFilter compiles the filter of a local reply mapper.
 	LogFilter func(m *hcmv3.ResponseMapper) (accesslog.Filter, error)
+	// DataSource reads a data source (inline or file).
+	DataSource func(s *corev3.DataSource) (string, error)
+	// Overloaded tells whether requests are to be refused now; nil: never.
+	Overloaded func(w *event.Worker) bool
+	// Metadata is the listener's.
+	Metadata map[string]map[string]any
+	// Cluster and Node are what the process says it is, for add_user_agent.
+	Cluster, Node string
 }
 
 // New builds a manager's configuration. Errors name the field.
@@ -59,13 +65,16 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		AppendXForwardedPort: p.AppendXForwardedPort, XFFTrustedHops: int(p.XffNumTrustedHops), LocalAddress: d.LocalAddress,
 		GenerateRequestID: p.GenerateRequestId == nil || p.GenerateRequestId.Value, PreserveRequestID: p.PreserveExternalRequestId,
 		RequestIDInResponse: p.AlwaysSetRequestIdInResponse, Proxy100Continue: p.Proxy_100Continue,
-		NormalizePath: p.GetNormalizePath().GetValue(), MergeSlashes: p.MergeSlashes, RejectFragment: true,
+		MergeSlashes:      p.MergeSlashes,
 		StripMatchingPort: p.StripMatchingHostPort, StripAnyPort: p.GetStripAnyHostPort(), StripTrailingDot: p.StripTrailingHostDot,
 		BufferLimit: d.BufferLimit, Draining: d.Draining, Runtime: d.Runtime,
 		IdleTimeout: time.Hour, StreamIdleTimeout: or(p.StreamIdleTimeout, 5*time.Minute), RequestTimeout: or(p.RequestTimeout, 0),
 		RequestHeadersTimeout: or(p.RequestHeadersTimeout, 0), DrainTimeout: or(p.DrainTimeout, 5*time.Second),
-		DelayedCloseTimeout: or(p.DelayedCloseTimeout, time.Second),
+		DelayedCloseTimeout: or(p.DelayedCloseTimeout, time.Second), DrainJitter: uint64(p.GetDrainTimeoutJitter().GetValue() * 1e4),
+		SoftMaxDuration: p.Http1SafeMaxConnectionDuration, Overloaded: d.Overloaded, LocalOverload: p.AppendLocalOverload,
+		Listener: d.Metadata,
 	}
+	c.paths(p)
 	if p.ServerName != "" {
 		c.ServerName = p.ServerName
 	}
@@ -77,30 +86,13 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		c.Codec = HTTP2
 	}
 	c.common(p.CommonHttpProtocolOptions)
-	c.codecs(p, d)
-	if x := p.GetSchemeHeaderTransformation().GetSchemeToOverwrite(); x != "" {
-		c.SchemeOverwrite = x
+	if err := c.codecs(p, d); err != nil {
+		return nil, err
 	}
-	for _, x := range p.GetInternalAddressConfig().GetCidrRanges() {
-		a, err := netip.ParseAddr(x.AddressPrefix)
-		if err != nil {
-			return nil, fmt.Errorf("internal_address_config: %w", err)
-		}
-		c.Internal = append(c.Internal, netip.PrefixFrom(a, int(x.GetPrefixLen().GetValue())))
+	if err := c.identity(p, d); err != nil {
+		return nil, err
 	}
-	for _, u := range p.UpgradeConfigs {
-		if len(u.Filters) > 0 {
-			return nil, errors.New("upgrade_configs.filters is not supported yet")
-		}
-		if c.Upgrades == nil {
-			c.Upgrades = map[string]bool{}
-		}
-		name := strings.ToLower(u.UpgradeType)
-		if _, dup := c.Upgrades[name]; dup {
-			return nil, fmt.Errorf("Error: multiple upgrade configs with the same name: '%s'", name) //nolint:staticcheck // Envoy's text
-		}
-		c.Upgrades[name] = u.Enabled == nil || u.Enabled.Value
-	}
+	c.logging(p)
 	if err := c.filters(p, d); err != nil {
 		return nil, err
 	}
@@ -134,117 +126,66 @@ func unsupported(p *hcmv3.HttpConnectionManager) error {
 		no("codec_type: HTTP3", p.CodecType == hcmv3.HttpConnectionManager_HTTP3),
 		no("tracing", p.Tracing != nil),
 		no("scoped_routes", p.GetScopedRoutes() != nil),
-		no("original_ip_detection_extensions", len(p.OriginalIpDetectionExtensions) > 0),
-		no("early_header_mutation_extensions", len(p.EarlyHeaderMutationExtensions) > 0),
 		no("request_id_extension", p.RequestIdExtension != nil && !strings.HasSuffix(p.RequestIdExtension.GetTypedConfig().GetTypeUrl(), "UuidRequestIdConfig")),
-		no("forward_client_cert_details", p.ForwardClientCertDetails != hcmv3.HttpConnectionManager_SANITIZE),
-		no("path_with_escaped_slashes_action", p.PathWithEscapedSlashesAction > hcmv3.HttpConnectionManager_KEEP_UNCHANGED),
+		no("forward_client_cert_matcher", p.ForwardClientCertMatcher != nil),
+		no("set_current_client_cert_details.format", p.GetSetCurrentClientCertDetails().GetFormat() != 0),
+		no("scheme_header_transformation.match_upstream", p.GetSchemeHeaderTransformation().GetMatchUpstream()),
+		no("stream_flush_timeout", p.StreamFlushTimeout != nil),
+		no("forward_proto_config", p.ForwardProtoConfig != nil),
+		no("record_route_resolution_stats", p.RecordRouteResolutionStats),
 		no("proxy_status_config", p.ProxyStatusConfig != nil),
 		no("typed_header_validation_config", p.TypedHeaderValidationConfig != nil),
-		no("access_log_options", p.AccessLogOptions != nil),
 	)
 }
 
-func (c *Config) common(o *corev3.HttpProtocolOptions) {
-	if o == nil {
-		return
+func (c *Config) filters(p *hcmv3.HttpConnectionManager, d Deps) (err error) {
+	if c.Chain, err = chain(p.HttpFilters, "http_filters", d); err != nil {
+		return err
 	}
-	c.IdleTimeout = or(o.IdleTimeout, time.Hour)
-	c.MaxConnectionDuration = or(o.MaxConnectionDuration, 0)
-	c.MaxStreamDuration = or(o.MaxStreamDuration, 0)
-	c.MaxRequests = int(o.GetMaxRequestsPerConnection().GetValue())
-}
-
-func (c *Config) codecs(p *hcmv3.HttpConnectionManager, d Deps) {
-	maxBytes := 60 << 10
-	if p.MaxRequestHeadersKb != nil {
-		maxBytes = int(p.MaxRequestHeadersKb.Value) << 10
-	}
-	maxHeaders := int(p.GetCommonHttpProtocolOptions().GetMaxHeadersCount().GetValue())
-	under := p.GetCommonHttpProtocolOptions().GetHeadersWithUnderscoresAction()
-	o := p.HttpProtocolOptions
-	streamError := p.GetStreamErrorOnInvalidHttpMessage().GetValue()
-	c.StreamErrorOnInvalid = streamError
-	if v := o.GetOverrideStreamErrorOnInvalidHttpMessage(); v != nil {
-		c.StreamErrorOnInvalid = v.Value
-	}
-	c.AcceptHTTP10, c.DefaultHTTP10Host = o.GetAcceptHttp_10(), o.GetDefaultHostForHttp_10()
-	c.H1 = h1.Options{
-		MaxHeadBytes: maxBytes, MaxHeaders: maxHeaders, AllowAbsoluteURL: o.GetAllowAbsoluteUrl() == nil || o.GetAllowAbsoluteUrl().Value,
-		AcceptHTTP10: c.AcceptHTTP10, AllowChunkedLength: o.GetAllowChunkedLength(), EnableTrailers: o.GetEnableTrailers(),
-		AllowCustomMethods: o.GetAllowCustomMethods(), Underscores: h1.Underscores(under),
-	}
-	H1HeaderFormat(&c.H1, o.GetHeaderKeyFormat())
-	c.H2 = h2.DefaultOptions()
-	H2Settings(&c.H2, p.Http2ProtocolOptions)
-	c.H2.MaxHeaderBytes = uint32(maxBytes)
-	if maxHeaders > 0 {
-		c.H2.MaxHeaders = uint32(maxHeaders)
-	}
-	c.H2.Underscores = h2.Underscores(under)
-	c.H2.StreamErrorOnInvalid = streamError
-	if v := p.GetHttp2ProtocolOptions().GetOverrideStreamErrorOnInvalidHttpMessage(); v != nil {
-		c.H2.StreamErrorOnInvalid = v.Value
-	}
-	c.H2.Stats = c.H2Stats
-}
-
-// H1HeaderFormat sets how names of HTTP/1 headers are written.
-func H1HeaderFormat(o *h1.Options, f *corev3.Http1ProtocolOptions_HeaderKeyFormat) {
-	switch f.GetHeaderFormat().(type) {
-	case *corev3.Http1ProtocolOptions_HeaderKeyFormat_ProperCaseWords_:
-		o.ProperCase = true
-	case *corev3.Http1ProtocolOptions_HeaderKeyFormat_StatefulFormatter:
-		o.NewFormatter = func(*http.Arena) http.KeyFormatter { return &h1.PreserveCase{} }
-	}
-}
-
-// H2Settings takes over what is set of the protocol's options.
-func H2Settings(o *h2.Options, p *corev3.Http2ProtocolOptions) {
-	set := func(dst *uint32, v interface{ GetValue() uint32 }, is bool) {
-		if is {
-			*dst = v.GetValue()
+	for i, u := range p.UpgradeConfigs {
+		if c.Upgrades == nil {
+			c.Upgrades = map[string]Upgrade{}
 		}
+		name := strings.ToLower(u.UpgradeType)
+		if _, dup := c.Upgrades[name]; dup {
+			return fmt.Errorf("Error: multiple upgrade configs with the same name: '%s'", name) //nolint:staticcheck // Envoy's text
+		}
+		x := Upgrade{Enabled: u.Enabled == nil || u.Enabled.Value}
+		if len(u.Filters) > 0 {
+			if x.Chain, err = chain(u.Filters, fmt.Sprintf("upgrade_configs[%d].filters", i), d); err != nil {
+				return err
+			}
+		}
+		c.Upgrades[name] = x
 	}
-	set(&o.HpackTableSize, p.GetHpackTableSize(), p.GetHpackTableSize() != nil)
-	set(&o.MaxConcurrentStreams, p.GetMaxConcurrentStreams(), p.GetMaxConcurrentStreams() != nil)
-	set(&o.InitialStreamWindow, p.GetInitialStreamWindowSize(), p.GetInitialStreamWindowSize() != nil)
-	set(&o.InitialConnWindow, p.GetInitialConnectionWindowSize(), p.GetInitialConnectionWindowSize() != nil)
-	set(&o.MaxOutboundFrames, p.GetMaxOutboundFrames(), p.GetMaxOutboundFrames() != nil)
-	set(&o.MaxOutboundControlFrames, p.GetMaxOutboundControlFrames(), p.GetMaxOutboundControlFrames() != nil)
-	set(&o.MaxInboundEmptyFrames, p.GetMaxConsecutiveInboundFramesWithEmptyPayload(), p.GetMaxConsecutiveInboundFramesWithEmptyPayload() != nil)
-	set(&o.MaxInboundPriority, p.GetMaxInboundPriorityFramesPerStream(), p.GetMaxInboundPriorityFramesPerStream() != nil)
-	set(&o.MaxInboundUpdates, p.GetMaxInboundWindowUpdateFramesPerDataFrameSent(), p.GetMaxInboundWindowUpdateFramesPerDataFrameSent() != nil)
-	o.AllowConnect = p.GetAllowConnect()
-	for _, s := range p.GetCustomSettingsParameters() {
-		o.CustomSettings = append(o.CustomSettings, h2.Setting{ID: uint16(s.GetIdentifier().GetValue()), Value: s.GetValue().GetValue()})
-	}
+	return nil
 }
 
-func (c *Config) filters(p *hcmv3.HttpConnectionManager, d Deps) error {
-	c.Chain = &fm.Chain{}
-	for i, f := range p.HttpFilters {
+// chain builds a list of HTTP filters.
+func chain(list []*hcmv3.HttpFilter, field string, d Deps) (*fm.Chain, error) {
+	out := &fm.Chain{}
+	for i, f := range list {
 		if f.GetConfigDiscovery() != nil {
-			return fmt.Errorf("http_filters[%d].config_discovery is not supported yet", i)
+			return nil, fmt.Errorf("%s[%d].config_discovery is not supported yet", field, i)
 		}
 		factory, terminal, err := d.Filter(f.Name, f.GetTypedConfig())
 		if err != nil {
 			if f.IsOptional {
 				continue
 			}
-			return err
+			return nil, err
 		}
-		last := i == len(p.HttpFilters)-1
-		short := strings.TrimPrefix(f.GetTypedConfig().GetTypeUrl(), "type.googleapis.com/")
+		last := i == len(list)-1
+		short := shortURL(f.GetTypedConfig())
 		if terminal && !last {
-			return fmt.Errorf("Error: terminal filter named %s of type %s must be the last filter in a http filter chain.", f.Name, kindOf(short)) //nolint:staticcheck // Envoy's text
+			return nil, fmt.Errorf("Error: terminal filter named %s of type %s must be the last filter in a http filter chain.", f.Name, kindOf(short)) //nolint:staticcheck // Envoy's text
 		}
 		if !terminal && last {
-			return fmt.Errorf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kindOf(short)) //nolint:staticcheck // Envoy's text
+			return nil, fmt.Errorf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kindOf(short)) //nolint:staticcheck // Envoy's text
 		}
-		c.Chain.Entries = append(c.Chain.Entries, fm.Entry{Name: f.Name, Factory: factory, Disabled: f.Disabled})
+		out.Entries = append(out.Entries, fm.Entry{Name: f.Name, Factory: factory, Disabled: f.Disabled})
 	}
-	return nil
+	return out, nil
 }
 
 // kindOf turns the name of a filter's message into the filter's own name: "envoy.extensions.filters.http.router.v3.Router" is
@@ -288,7 +229,10 @@ func (c *Config) localReplies(p *hcmv3.HttpConnectionManager, d Deps) error {
 		}
 		x := LocalReplyMapper{Filter: f, Code: int(m.GetStatusCode().GetValue())}
 		if m.Body != nil {
-			x.Body, x.HasBody = m.Body.GetInlineString(), true
+			if x.Body, err = d.DataSource(m.Body); err != nil {
+				return err
+			}
+			x.HasBody = true
 		}
 		if m.BodyFormatOverride != nil {
 			if x.Format, x.ContentType, err = route.Body(m.BodyFormatOverride, d.Format); err != nil {

@@ -1,8 +1,10 @@
 package hcm
 
 import (
-	"net/netip"
+	"strings"
+	"time"
 
+	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
@@ -10,8 +12,6 @@ import (
 	aroute "github.com/dragoman-proxy/dragoman/api/route"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
@@ -35,15 +35,22 @@ type Stream struct {
 	table *route.Table
 	route *route.Entry
 	match route.Request
-	// random is one number for all decisions of this request.
-	random uint64
 
 	idleTimeout int64 // ns, of this stream
-	// holds counts how often this stream holds its HTTP/1 connection's reading back.
-	holds int32
 	idle        event.Timer
 	request     event.Timer // request_timeout, request_headers_timeout
 	maxDuration event.Timer
+	periodic    event.Timer // access_log_flush_interval
+
+	streamState
+}
+
+// streamState is what is zero at the beginning of each stream.
+type streamState struct {
+	// random is one number for all decisions of this request.
+	random uint64
+	// holds counts how often this stream holds its HTTP/1 connection's reading back.
+	holds int32
 
 	routed       bool
 	decoding     bool
@@ -51,87 +58,15 @@ type Stream struct {
 	responseDone bool // the whole response was encoded
 	sentHeaders  bool
 	isHead       bool
-	upgrade      bool
+	upgrade      bool // the request asks for another protocol
+	upgraded     bool // and may have it
 	connect      bool
 	grpc         bool
 	internal     bool
-	closeAfter   bool
+	closeAfter   bool // the connection ends with this stream
 	dead         bool
 	filters      bool
-	waiting100   bool
 	localReply   bool
-}
-
-// local is what hcm keeps per worker.
-type local struct {
-	w    *event.Worker
-	free []*Stream
-	dead []*Stream
-	h1   h1.Pool
-	h2   h2.Pool
-	date dateCache
-	live int
-
-	localAddr netip.Addr
-	localStr  string
-}
-
-// maxFreeStreams bounds the streams that a worker keeps for reuse.
-const maxFreeStreams = 1024
-
-var locals = event.NewLocal(func(w *event.Worker) *local {
-	l := &local{w: w}
-	l.h2.Stats = w.Stats
-	return l
-})
-
-// LiveStreams returns how many streams exist on w. Tests check that it returns to zero.
-func LiveStreams(w *event.Worker) int { return locals.Get(w).live }
-
-func (l *local) get() *Stream {
-	l.live++
-	if k := len(l.free); k > 0 {
-		s := l.free[k-1]
-		l.free = l.free[:k-1]
-		return s
-	}
-	s := &Stream{}
-	s.idle.Fn = s.onIdle
-	s.request.Fn = s.onRequestTimeout
-	s.maxDuration.Fn = s.onMaxDuration
-	return s
-}
-
-// bury takes s out of use at the end of the pass.
-func (l *local) bury(s *Stream) {
-	if len(l.dead) == 0 {
-		l.w.QueueFlush(l)
-	}
-	l.dead = append(l.dead, s)
-}
-
-// Flush is the worker's call at the end of the pass: what died in it may be used again.
-func (l *local) Flush() {
-	for i, s := range l.dead {
-		l.dead[i] = nil
-		s.release()
-		l.live--
-		if len(l.free) < maxFreeStreams {
-			l.free = append(l.free, s)
-		} else {
-			l.w.Remove(&s.idle)
-			l.w.Remove(&s.request)
-			l.w.Remove(&s.maxDuration)
-		}
-	}
-	l.dead = l.dead[:0]
-}
-
-func (s *Stream) release() {
-	s.req.Release()
-	s.reply.Release()
-	s.arena.Release()
-	s.h, s.enc, s.table, s.route, s.match = nil, nil, nil, nil, route.Request{}
 }
 
 func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
@@ -142,11 +77,9 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	s.reply.Init(&s.arena)
 	s.inf.Reset()
 	s.inf.Start, s.inf.StartWall = w.Now(), w.Wall()
-	s.inf.Conn = &h.c.Info
-	s.routed, s.decoding, s.requestDone, s.responseDone, s.sentHeaders = false, false, false, false, false
-	s.isHead, s.upgrade, s.grpc, s.internal, s.closeAfter, s.dead, s.filters = false, false, false, false, false, false, false
-	s.waiting100, s.localReply, s.connect = false, false, false
-	s.random = 0
+	s.inf.Conn, s.inf.Protocol = &h.c.Info, h.proto
+	s.inf.Static = s
+	s.streamState = streamState{}
 	cfg := h.cfg
 	s.idleTimeout = int64(cfg.StreamIdleTimeout)
 	s.touch()
@@ -158,6 +91,9 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	}
 	if cfg.MaxStreamDuration > 0 {
 		w.Arm(&s.maxDuration, cfg.MaxStreamDuration)
+	}
+	if cfg.LogInterval > 0 {
+		w.Arm(&s.periodic, cfg.LogInterval)
 	}
 	w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqTotal))
 	w.Stats.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
@@ -171,48 +107,53 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 // touch puts the idle timeout off: something moved.
 func (s *Stream) touch() {
 	if s.idleTimeout > 0 {
-		s.h.w.Arm(&s.idle, durationOf(s.idleTimeout))
+		s.h.w.Arm(&s.idle, time.Duration(s.idleTimeout))
 	}
 }
 
 // DecodeHeaders is the codec's call: the request's head is here.
 func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
-	cfg := s.h.cfg
+	h, cfg := s.h, s.h.cfg
 	s.decoding = true
-	s.inf.Protocol = s.h.codec.Protocol()
-	if !s.h.isH2 && s.inf.Protocol == http.HTTP11 && s.enc.ID() == 0 {
-		s.inf.Protocol = http.HTTP11
-	}
-	s.inf.RequestHeaders = head
 	if cfg.RequestHeadersTimeout > 0 {
-		s.h.w.Disarm(&s.request)
+		h.w.Disarm(&s.request)
 		if cfg.RequestTimeout > 0 && !end {
-			s.h.w.Arm(&s.request, cfg.RequestTimeout)
+			h.w.Arm(&s.request, cfg.RequestTimeout)
 		}
 	}
 	if end {
 		s.endRequest()
 	}
-	s.touch()
-	s.random = s.h.w.Rand.Uint64()
-	s.isHead = head.Get(http.Method) == "HEAD"
-	s.grpc = isGRPC(head.Get(http.ContentType))
-	if !s.acceptable(head) {
+	if !h.isH2 && h.codec.Protocol() == http.HTTP10 && !s.acceptOld(head) {
 		return
 	}
-	s.mutate(head)
+	s.inf.RequestHeaders = head
+	s.touch()
+	s.random = h.w.Rand.Uint64()
+	s.isHead = head.Get(http.Method) == "HEAD"
+	s.grpc = head.Has(http.ContentType) && isGRPC(head.Get(http.ContentType))
+	s.closeAfter = !h.isH2 && s.enc.CloseAfter()
 	s.table = cfg.Routes.Load()
-	s.lookup()
-	if !s.checkRoute(head) {
+	if !s.acceptable(head) || !s.mutate(head) {
 		return
+	}
+	s.lookup()
+	chain := cfg.Chain
+	allowed := true
+	if s.upgrade || s.connect {
+		allowed, chain = s.mayUpgrade(head)
 	}
 	s.filters = true
-	s.fm.Init(s, cfg.Chain, s.bufferLimit())
-	if !s.upgrade && head.Has(http.Expect) && !cfg.Proxy100Continue && http.EqualFold(head.Get(http.Expect), "100-continue") {
-		head.Remove(http.Expect)
-		if !end {
-			s.send100()
-		}
+	s.fm.Init(s, chain, s.bufferLimit())
+	if cfg.LogStart {
+		cfg.Logs.Log(h.w, &s.inf, accesslog.DownstreamStart)
+	}
+	if !allowed {
+		// What the client sends next may be of the other protocol, so nothing more is read.
+		s.closeAfter = true
+		h.w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqWsOnNonWsRoute))
+		s.directReply(403, "", "upgrade_failed")
+		return
 	}
 	s.fm.DecodeHeaders(head, end)
 }
@@ -274,7 +215,6 @@ func (s *Stream) DecodeError(err *codec.Err) {
 		s.Reset(http.ResetLocal)
 		return
 	}
-	s.closeAfter = s.closeAfter || !s.h.cfg.StreamErrorOnInvalid
 	s.directReply(err.Status, err.Body, err.Details)
 }
 
@@ -299,7 +239,9 @@ func (s *Stream) OnReset(reason http.ResetReason, details string) {
 	} else if reason == http.ResetProtocolError {
 		s.inf.Flags.Set(stream.DownstreamProtocolError)
 	}
+	h := s.h
 	s.finish()
+	h.checkPremature()
 }
 
 // onConnectionEnd: the connection dies under the stream.
@@ -323,7 +265,7 @@ func (s *Stream) onConnectionEnd(reason http.ResetReason, cause *codec.Err) {
 		s.inf.Flags.Set(stream.DownstreamConnectionTermination)
 		s.inf.Details = "downstream_remote_disconnect"
 		if reason := s.h.c.Info.Ended().CloseReason; reason != "" {
-			s.inf.Details = "downstream_local_disconnect(" + reason + ")"
+			s.inf.Details = "downstream_local_disconnect(" + strings.ReplaceAll(reason, " ", "_") + ")"
 		}
 	}
 	s.finish()

@@ -24,9 +24,9 @@ func (e *Entry) RewritePath(path string, a *http.Arena) (string, bool) {
 	case e.RegexRewrite != nil:
 		p, q := cutQuery(path)
 		return a.Concat(e.RegexRewrite.Replace(p), q), true
-	case e.match.path.tmpl != nil && e.match.path.tmpl.rewrite != "":
+	case e.TemplateRewrite != nil:
 		p, q := cutQuery(path)
-		return a.Concat(e.match.path.tmpl.apply(p), q), true
+		return a.Concat(e.TemplateRewrite.apply(p), q), true
 	}
 	return path, false
 }
@@ -60,7 +60,9 @@ type RedirectAction struct {
 	Regex                  *RegexRewrite
 	Port                   string
 	StripQuery             bool
-	entry                  *Entry
+	// Plain changes nothing but the scheme (require_tls).
+	Plain bool
+	entry *Entry
 }
 
 // Path returns the path part (with query) of the redirect; ok is false if it is the request's own.
@@ -87,6 +89,9 @@ func (d *RedirectAction) Path(h *http.HeaderMap, a *http.Arena) (string, bool) {
 
 // Location returns the value of the location header.
 func (d *RedirectAction) Location(h *http.HeaderMap, a *http.Arena) string {
+	if d.Plain {
+		return a.Concat("https://", h.Get(http.Authority), h.Get(http.Path))
+	}
 	scheme := h.Get(http.Scheme)
 	if scheme == "" {
 		scheme = "http"

@@ -46,6 +46,8 @@ type Entry struct {
 	GRPCTimeoutMax    time.Duration
 	GRPCTimeoutOffset time.Duration
 	HasGRPCTimeoutMax bool
+	// NewTimeouts: max_stream_duration is set, which also replaces RouteTimeout.
+	NewTimeouts bool
 
 	Retry *RetryPolicy
 	// HighPriority selects the second set of circuit breakers.
@@ -55,6 +57,7 @@ type Entry struct {
 	PrefixRewrite     string
 	HasPrefixRewrite  bool
 	RegexRewrite      *RegexRewrite
+	TemplateRewrite   *rewriteTemplate
 	HostRewrite       string
 	HostRewriteHeader string
 	HostRewritePath   *RegexRewrite
@@ -64,6 +67,8 @@ type Entry struct {
 	RequestHeaders, ResponseHeaders *Mutations
 	// IncludeAttempts says where x-envoy-attempt-count goes.
 	AttemptsInRequest, AttemptsInResponse bool
+	// TimeoutRetryHeader tells upstreams of retries whether the last attempt timed out (x-envoy-is-timeout-retry).
+	TimeoutRetryHeader bool
 
 	DirectCode   int
 	DirectBody   string
@@ -79,16 +84,12 @@ type Entry struct {
 	Upgrades map[string]bool
 
 	// HashPolicy computes the hash for ring hash and maglev; nil: none.
-	HashPolicy HashPolicy
+	HashPolicy *HashPolicy
 
 	metadata map[string]map[string]any
+	hostMeta map[string]map[string]any // of the virtual host
 	filters  map[string]any
 	disabled map[string]bool // filter name -> disabled
-}
-
-// HashPolicy computes a request's hash. ok is false if no policy applies.
-type HashPolicy interface {
-	Hash(r *Request) (hash uint64, ok bool)
 }
 
 // Name returns the route's name.
@@ -110,6 +111,9 @@ func (e *Entry) Timeout() time.Duration { return e.RouteTimeout }
 
 // Metadata returns the route's metadata of a namespace.
 func (e *Entry) Metadata(namespace string) map[string]any { return e.metadata[namespace] }
+
+// HostMetadata returns the virtual host's metadata of a namespace.
+func (e *Entry) HostMetadata(namespace string) map[string]any { return e.hostMeta[namespace] }
 
 // FilterConfig returns the most specific configuration for a filter.
 func (e *Entry) FilterConfig(name string) any { return e.filters[name] }
@@ -141,12 +145,19 @@ type Weighted struct {
 
 type choice struct {
 	weight uint64
-	name   string
+	key    string // of the runtime
 	entry  *Entry
 }
 
 func (w *Weighted) pick(r *Request) *Entry {
 	total := w.total
+	runtime := w.RuntimePrefix != "" && r.Runtime != nil
+	if runtime {
+		total = 0
+		for i := range w.choices {
+			total += w.weight(r, &w.choices[i])
+		}
+	}
 	if total == 0 {
 		return nil
 	}
@@ -162,17 +173,20 @@ func (w *Weighted) pick(r *Request) *Entry {
 	var sum uint64
 	for i := range w.choices {
 		c := &w.choices[i]
-		weight := c.weight
-		if w.RuntimePrefix != "" && r.Runtime != nil {
-			weight = r.Runtime.Uint(w.RuntimePrefix+"."+c.name, weight)
+		if runtime {
+			sum += w.weight(r, c)
+		} else {
+			sum += c.weight
 		}
-		sum += weight
 		if v < sum {
 			return c.entry
 		}
 	}
 	return w.choices[len(w.choices)-1].entry
 }
+
+// weight is a choice's weight as the runtime has it.
+func (w *Weighted) weight(r *Request, c *choice) uint64 { return r.Runtime.Uint(c.key, c.weight) }
 
 func parseUint(s string) (n uint64, ok bool) {
 	if s == "" || len(s) > 19 {
@@ -215,12 +229,20 @@ var retryNames = map[string]RetryOn{
 	"envoy-ratelimited": RetryEnvoyRatelimited, "refused-stream": RetryRefusedStream, "retriable-4xx": RetryRetriable4xx,
 	"retriable-status-codes": RetryRetriableStatusCodes, "retriable-headers": RetryRetriableHeaders, "reset": RetryReset,
 	"reset-before-request": RetryResetBeforeRequest, "http3-post-connect-failure": RetryHTTP3PostConnectFailure,
+}
+
+var retryGRPCNames = map[string]RetryOn{
 	"cancelled": RetryGRPCCancelled, "deadline-exceeded": RetryGRPCDeadlineExceeded, "internal": RetryGRPCInternal,
 	"resource-exhausted": RetryGRPCResourceExhausted, "unavailable": RetryGRPCUnavailable,
 }
 
-// ParseRetryOn reads a comma-separated list of conditions. Unknown words are ignored, as Envoy does.
-func ParseRetryOn(s string) (on RetryOn) {
+// ParseRetryOn reads a comma-separated list of HTTP's conditions. Unknown words are ignored, as Envoy does.
+func ParseRetryOn(s string) RetryOn { return parseConditions(s, retryNames) }
+
+// ParseRetryGRPCOn is ParseRetryOn for gRPC's conditions.
+func ParseRetryGRPCOn(s string) RetryOn { return parseConditions(s, retryGRPCNames) }
+
+func parseConditions(s string, names map[string]RetryOn) (on RetryOn) {
 	for s != "" {
 		word := s
 		if i := indexComma(s); i >= 0 {
@@ -228,7 +250,7 @@ func ParseRetryOn(s string) (on RetryOn) {
 		} else {
 			s = ""
 		}
-		on |= retryNames[trim(word)]
+		on |= names[trim(word)]
 	}
 	return on
 }
@@ -250,23 +272,6 @@ func trim(s string) string {
 		s = s[:len(s)-1]
 	}
 	return s
-}
-
-// RetryPolicy says when and how often to try again.
-type RetryPolicy struct {
-	On      RetryOn
-	Retries int // 1 by default
-	// PerTry bounds one attempt, PerTryIdle the time without progress; 0: none.
-	PerTry, PerTryIdle time.Duration
-	// BackoffBase and BackoffMax are 25 ms and ten times the base by default; the wait is uniform below base*2^n.
-	BackoffBase, BackoffMax time.Duration
-	// StatusCodes are retriable_status_codes.
-	StatusCodes []int
-	// RetriableHeaders match responses, RequestHeaders which requests may be retried at all (empty: all).
-	RetriableHeaders, RequestHeaders []HeaderMatch
-	// HostAttempts is host_selection_retry_max_attempts; PreviousHosts avoids hosts that were tried.
-	HostAttempts  int
-	PreviousHosts bool
 }
 
 // HeaderMatch is one header matcher.

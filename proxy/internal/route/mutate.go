@@ -3,6 +3,7 @@ package route
 import (
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
@@ -26,32 +27,65 @@ type mutation struct {
 	id        http.ID
 	value     string
 	prog      *format.Format // nil: value is the text
+	match     StringMatch    // of the names to remove; nil: name
 	action    Append
 	keepEmpty bool
 	remove    bool
 }
 
-// Apply changes h.
-func (m *Mutations) Apply(h *http.HeaderMap, info *stream.Info) {
+// evaluator is what a worker needs to evaluate formats: it is used by one evaluation after the other.
+type evaluator struct {
+	ctx format.Context
+	buf []byte
+}
+
+// maxKeptFormat bounds the memory that a worker keeps for the results of formats.
+const maxKeptFormat = 16 << 10
+
+var evaluators = event.NewLocal(func(w *event.Worker) *evaluator {
+	return &evaluator{ctx: format.Context{Rand: w.Rand}}
+})
+
+// Evaluate evaluates f on w. What it returns is valid until the next call on this worker.
+func Evaluate(w *event.Worker, f *format.Format, info *stream.Info) []byte {
+	e := evaluators.Get(w)
+	e.ctx.Info, e.ctx.Now, e.ctx.Wall = info, w.Now(), w.Wall()
+	b := f.Evaluate(e.buf[:0], &e.ctx)
+	e.ctx.Info = nil
+	if cap(b) <= maxKeptFormat {
+		e.buf = b
+	}
+	return b
+}
+
+// Apply changes h, on w, for the stream that info describes.
+func (m *Mutations) Apply(w *event.Worker, h *http.HeaderMap, info *stream.Info) {
 	for i := range m.steps {
 		s := &m.steps[i]
 		if s.remove {
-			if s.id != http.None {
-				h.Remove(s.id)
-			} else {
-				h.RemoveName(s.name)
-			}
+			s.take(h)
 			continue
 		}
 		v := s.value
 		if s.prog != nil {
-			var b [256]byte
-			v = h.Arena().Copy(s.prog.Evaluate(b[:0], &format.Context{Info: info}))
+			v = h.Arena().Copy(Evaluate(w, s.prog, info))
 		}
 		if v == "" && !s.keepEmpty {
 			continue
 		}
 		s.apply(h, v)
+	}
+}
+
+// take removes what the step names.
+func (s *mutation) take(h *http.HeaderMap) {
+	switch {
+	case s.match != nil:
+		h.RemoveFunc(func(f *http.Header) bool { return f.Name[0] != ':' && s.match.Match(f.Name) })
+	case s.id != http.None:
+		h.Remove(s.id)
+	default:
+		h.RemoveName(s.name)
 	}
 }
 

@@ -53,7 +53,8 @@ func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
 	if c.Exists == nil {
 		c.validate = false
 	}
-	t := &Table{Name: rc.Name, exact: map[string]*VirtualHost{}, IgnorePort: rc.GetIgnorePortInHostMatching()}
+	t := &Table{Name: rc.Name, exact: map[string]*VirtualHost{}, IgnorePort: rc.GetIgnorePortInHostMatching(),
+		IgnoreParams: rc.IgnorePathParametersInPathMatching}
 	t.MaxDirectBody = 4096
 	if rc.MaxDirectResponseBodySizeBytes != nil {
 		t.MaxDirectBody = int(rc.MaxDirectResponseBodySizeBytes.Value)
@@ -110,7 +111,14 @@ func (t *Table) addDomain(d string, v *VirtualHost, seen map[string]bool) error 
 }
 
 func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost, error) {
-	v := &VirtualHost{Name: vh.Name, RequireTLS: uint8(vh.RequireTls)}
+	v := &VirtualHost{Name: vh.Name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
+	if vh.RequireTls != routev3.VirtualHost_NONE {
+		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, RedirectTo: &RedirectAction{Code: 301, Plain: true}}
+	}
+	meta, err := plainMetadata(vh.Metadata)
+	if err != nil {
+		return nil, err
+	}
 	if vh.Matcher != nil {
 		return nil, fmt.Errorf("virtual host %s: matcher is not supported yet", vh.Name)
 	}
@@ -118,6 +126,12 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 		e, err := c.entry(t, vh, r)
 		if err != nil {
 			return nil, fmt.Errorf("virtual_hosts[%s].routes[%d]: %w", vh.Name, i, err)
+		}
+		e.hostMeta = meta
+		if e.Weighted != nil {
+			for _, w := range e.Weighted.choices {
+				w.entry.hostMeta = meta
+			}
 		}
 		v.routes = append(v.routes, e)
 	}

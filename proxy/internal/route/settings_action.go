@@ -19,14 +19,17 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
 	c.timeouts(e, a)
 	e.HighPriority = a.Priority == 1
-	if p := a.RetryPolicy; p != nil {
-		e.Retry = c.retry(p)
-	} else if p := vh.RetryPolicy; p != nil {
-		e.Retry = c.retry(p)
+	e.TimeoutRetryHeader = vh.IncludeIsTimeoutRetryHeader
+	var err error
+	if e.HashPolicy, err = c.hashPolicy(a.HashPolicy); err != nil {
+		return err
 	}
-	if e.Retry != nil {
-		var err error
-		if e.Retry.RetriableHeaders, e.Retry.RequestHeaders, err = retryHeaders(a.RetryPolicy, vh.RetryPolicy); err != nil {
+	p := a.RetryPolicy
+	if p == nil {
+		p = vh.RetryPolicy
+	}
+	if p != nil {
+		if e.Retry, err = c.retry(p); err != nil {
 			return err
 		}
 	}
@@ -63,8 +66,6 @@ func unsupported(vh *routev3.VirtualHost, a *routev3.RouteAction) error {
 		return errors.New("hedge_policy is not supported yet")
 	case a.InternalRedirectPolicy != nil:
 		return errors.New("internal_redirect_policy is not supported yet")
-	case len(a.HashPolicy) > 0:
-		return errors.New("hash_policy is not supported yet")
 	}
 	return nil
 }
@@ -89,6 +90,7 @@ func (c *compiler) timeouts(e *Entry, a *routev3.RouteAction) {
 		if m.MaxStreamDuration != nil {
 			e.MaxStreamDuration, e.HasMaxStreamDuration = m.MaxStreamDuration.AsDuration(), true
 		}
+		e.NewTimeouts = true
 		if m.GrpcTimeoutHeaderMax != nil {
 			e.GRPCTimeoutMax, e.HasGRPCTimeoutMax = m.GrpcTimeoutHeaderMax.AsDuration(), true
 		}
@@ -98,43 +100,6 @@ func (c *compiler) timeouts(e *Entry, a *routev3.RouteAction) {
 		e.GRPCTimeoutMax, e.HasGRPCTimeoutMax = a.MaxGrpcTimeout.AsDuration(), true //nolint:staticcheck // see above
 		e.GRPCTimeoutOffset = a.GetGrpcTimeoutOffset().AsDuration()                 //nolint:staticcheck // see above
 	}
-}
-
-func (c *compiler) retry(p *routev3.RetryPolicy) *RetryPolicy {
-	out := &RetryPolicy{On: ParseRetryOn(p.RetryOn), Retries: 1, PerTry: dur(p.PerTryTimeout), PerTryIdle: dur(p.PerTryIdleTimeout)}
-	if p.NumRetries != nil {
-		out.Retries = int(p.NumRetries.Value)
-	}
-	for _, s := range p.RetriableStatusCodes {
-		out.StatusCodes = append(out.StatusCodes, int(s))
-	}
-	if len(out.StatusCodes) > 0 {
-		out.On |= RetryRetriableStatusCodes & ParseRetryOn(p.RetryOn)
-	}
-	if b := p.RetryBackOff; b != nil {
-		out.BackoffBase, out.BackoffMax = dur(b.BaseInterval), dur(b.MaxInterval)
-	}
-	out.HostAttempts = int(max(p.HostSelectionRetryMaxAttempts, 1))
-	for _, h := range p.RetryHostPredicate {
-		if h.Name == "envoy.retry_host_predicates.previous_hosts" {
-			out.PreviousHosts = true
-		}
-	}
-	return out
-}
-
-func retryHeaders(ps ...*routev3.RetryPolicy) (resp, req []HeaderMatch, err error) {
-	for _, p := range ps {
-		if p == nil {
-			continue
-		}
-		if resp, err = HeaderMatchers(p.RetriableHeaders); err != nil {
-			return nil, nil, err
-		}
-		req, err = HeaderMatchers(p.RetriableRequestHeaders)
-		return resp, req, err
-	}
-	return nil, nil, nil
 }
 
 func dur(d *durationpb.Duration) time.Duration {
@@ -159,7 +124,9 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 		if e.match.path.tmpl == nil {
 			return errors.New("unable to use path_rewrite_policy without path_match_policy")
 		}
-		e.match.path.tmpl.rewrite = cfg.PathTemplateRewrite
+		if e.TemplateRewrite, err = parseRewrite(cfg.PathTemplateRewrite, e.match.path.tmpl); err != nil {
+			return err
+		}
 	}
 	switch h := a.HostRewriteSpecifier.(type) {
 	case *routev3.RouteAction_HostRewriteLiteral:
@@ -209,7 +176,7 @@ func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, req, resp [][
 				return err
 			}
 		}
-		w.choices = append(w.choices, choice{weight: uint64(x.GetWeight().GetValue()), name: x.Name, entry: &one})
+		w.choices = append(w.choices, choice{weight: uint64(x.GetWeight().GetValue()), key: wc.RuntimeKeyPrefix + "." + x.Name, entry: &one})
 		w.total += uint64(x.GetWeight().GetValue())
 	}
 	if w.total == 0 {

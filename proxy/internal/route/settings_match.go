@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -10,6 +11,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/stream"
 )
 
 func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
@@ -85,8 +87,12 @@ func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
 		}
 		out.custom = append(out.custom, f)
 	}
-	if len(m.FilterState) > 0 {
-		return out, errors.New("filter_state is not supported yet")
+	for _, f := range m.FilterState {
+		sm, err := filterStateMatch(f)
+		if err != nil {
+			return out, err
+		}
+		out.custom = append(out.custom, sm)
 	}
 	return out, nil
 }
@@ -179,6 +185,71 @@ func metadataMatch(m *matcherv3.MetadataMatcher) (func(r *Request) bool, error) 
 	}, nil
 }
 
+// filterStateMatch matches an object of the stream's filter state, or of its connection's, by its text or as an address.
+func filterStateMatch(m *matcherv3.FilterStateMatcher) (func(r *Request) bool, error) {
+	var text StringMatch
+	var nets []netip.Prefix
+	invert := false
+	switch x := m.Matcher.(type) {
+	case *matcherv3.FilterStateMatcher_StringMatch:
+		var err error
+		if text, err = StringMatcher(x.StringMatch); err != nil {
+			return nil, err
+		}
+	case *matcherv3.FilterStateMatcher_AddressMatch:
+		invert = x.AddressMatch.InvertMatch
+		for _, c := range x.AddressMatch.Ranges {
+			a, err := netip.ParseAddr(c.AddressPrefix)
+			if err != nil {
+				return nil, fmt.Errorf("filter_state.address_match: %w", err)
+			}
+			nets = append(nets, netip.PrefixFrom(a, int(c.GetPrefixLen().GetValue())))
+		}
+	default:
+		return nil, errors.New("filter_state matcher is required")
+	}
+	return func(r *Request) bool {
+		v, ok := r.state(m.Key)
+		if !ok {
+			return false
+		}
+		if text != nil {
+			return text.Match(v)
+		}
+		a, err := netip.ParseAddr(v)
+		if err != nil {
+			if ap, err := netip.ParseAddrPort(v); err == nil {
+				a = ap.Addr()
+			}
+		}
+		for _, n := range nets {
+			if n.Contains(a) {
+				return !invert
+			}
+		}
+		return invert
+	}, nil
+}
+
+// state returns the text of an object of the filter state.
+func (r *Request) state(key string) (string, bool) {
+	var o any
+	ok := false
+	if r.Info != nil && r.Info.HasFilterState() {
+		o, ok = r.Info.FilterState().Get(key)
+	}
+	if !ok && r.Info != nil && r.Info.Conn != nil && r.Info.Conn.HasFilterState() {
+		o, ok = r.Info.Conn.FilterState().Get(key)
+	}
+	switch x := o.(type) {
+	case string:
+		return x, true
+	case stream.PlainText:
+		return string(x.AppendPlain(nil)), true
+	}
+	return "", false
+}
+
 // ValueMatcher compiles a matcher of plain values.
 func ValueMatcher(m *matcherv3.ValueMatcher) (func(v any, ok bool) bool, error) {
 	switch x := m.GetMatchPattern().(type) {
@@ -236,30 +307,4 @@ func ValueMatcher(m *matcherv3.ValueMatcher) (func(v any, ok bool) bool, error) 
 		}, nil
 	}
 	return nil, errors.New("value matcher is required")
-}
-
-// parseTemplate reads a uri template: literals, "*", "**", "{name}", "{name=*}", "{name=**}".
-func parseTemplate(s string) (*template, error) {
-	if !strings.HasPrefix(s, "/") {
-		return nil, fmt.Errorf("path_match_policy.path_template %q is invalid: it must begin with a slash", s)
-	}
-	t := &template{}
-	for i, part := range strings.Split(s[1:], "/") {
-		seg := segment{text: part}
-		if strings.HasPrefix(part, "{") {
-			if !strings.HasSuffix(part, "}") {
-				return nil, fmt.Errorf("path_match_policy.path_template %q is invalid", s)
-			}
-			name, pat, ok := strings.Cut(part[1:len(part)-1], "=")
-			if !ok {
-				pat = "*"
-			}
-			seg = segment{text: pat, name: name}
-		}
-		if len(t.segs) > 0 && t.segs[i-1].text == "**" {
-			return nil, fmt.Errorf("path_match_policy.path_template %q is invalid: ** must be the last operator", s)
-		}
-		t.segs = append(t.segs, seg)
-	}
-	return t, nil
 }

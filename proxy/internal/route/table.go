@@ -20,6 +20,8 @@ type Request struct {
 	Random uint64
 	// Runtime answers runtime fractions and percentages; nil: defaults.
 	Runtime RuntimeReader
+	// SetCookies are the cookies that hash policies have made for the client.
+	SetCookies []string
 }
 
 // RuntimeReader is the runtime as matching sees it.
@@ -28,6 +30,8 @@ type RuntimeReader interface {
 	Uint(key string, def uint64) uint64
 	// Fraction returns a runtime key as a fraction, the given one if it is not set. A whole number is a percentage.
 	Fraction(key string, numerator, denominator uint64) (n, d uint64)
+	// Bool returns a runtime key as a truth value, def if it is not set.
+	Bool(key string, def bool) bool
 }
 
 // Slot holds the current table of one route configuration. Load it once per request.
@@ -55,6 +59,9 @@ type Table struct {
 	// IgnorePort matches the host without its port.
 	IgnorePort bool
 
+	// IgnoreParams matches paths without what comes after a semicolon.
+	IgnoreParams bool
+
 	// InternalOnly are request headers that clients outside may not send.
 	InternalOnly []string
 	// MaxDirectBody is max_direct_response_body_size_bytes.
@@ -68,9 +75,12 @@ type wildcard struct {
 
 // VirtualHost is a list of routes for some domains.
 type VirtualHost struct {
-	Name       string
-	RequireTLS uint8 // 0 none, 1 external only, 2 all
-	routes     []*Entry
+	Name string
+	// toTLS answers requests without TLS; nil if they are welcome. externalOnly: only those from outside are not.
+	toTLS        *Entry
+	externalOnly bool
+	ignoreParams bool
+	routes       []*Entry
 	// index finds the first candidate by path without trying every route; see compileIndex.
 	index *pathIndex
 }
@@ -142,10 +152,16 @@ func withoutPort(host string) string {
 
 // Match returns the first route of v that matches.
 func (v *VirtualHost) Match(r *Request) *Entry {
+	if v.toTLS != nil && schemeOf(r.Headers) != "https" && (!v.externalOnly || r.Headers.Get(http.EnvoyInternal) != "true") {
+		return v.toTLS
+	}
 	path := r.Headers.Get(http.Path)
 	pathOnly, query := path, ""
 	if i := strings.IndexByte(path, '?'); i >= 0 {
 		pathOnly, query = path[:i], path[i+1:]
+	}
+	if v.ignoreParams && strings.IndexByte(pathOnly, ';') >= 0 {
+		pathOnly = withoutParams(pathOnly)
 	}
 	if v.index != nil {
 		return v.index.match(v, r, pathOnly, query)
@@ -156,6 +172,32 @@ func (v *VirtualHost) Match(r *Request) *Entry {
 		}
 	}
 	return nil
+}
+
+// withoutParams returns path without what its segments have after a semicolon.
+func withoutParams(path string) string {
+	b := make([]byte, 0, len(path))
+	skip := false
+	for i := 0; i < len(path); i++ {
+		switch path[i] {
+		case ';':
+			skip = true
+		case '/':
+			skip = false
+		}
+		if !skip {
+			b = append(b, path[i])
+		}
+	}
+	return string(b)
+}
+
+// schemeOf is the scheme that the client used, as far as we are told.
+func schemeOf(h *http.HeaderMap) string {
+	if p := h.Get(http.XForwardedProto); p == "http" || p == "https" {
+		return p
+	}
+	return h.Get(http.Scheme)
 }
 
 // Next: proxy/internal/router/router.go

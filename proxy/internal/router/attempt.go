@@ -1,6 +1,8 @@
 package router
 
 import (
+	"math"
+
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
@@ -13,35 +15,46 @@ import (
 
 // attempt is one try of a request on one host. It is the pool's Callbacks and the codec's ResponseDecoder.
 type attempt struct {
-	r    *Router
 	l    *local
-	host *host.Host
 	req  pool.Request
-	enc  codec.ClientStream
-	conn *pool.Conn
 	resp http.HeaderMap
-	// pending is what arrived before the stream was there.
+	// pending is what arrived before it could be sent.
 	pending buffer.Buffer
 	perTry  event.Timer
-	start   int64
+	idle    event.Timer // per_try_idle_timeout
+	life    event.Timer // max_stream_duration of the upstream
 
-	pendingEnd   bool
-	waiting      bool // in the pool's queue
-	open         bool // the stream is there and not over
-	sentEnd      bool // the whole request is encoded
-	gotHeaders   bool
-	paused       bool
-	gone         bool
-	countedRetry bool
+	attemptState
+}
+
+// attemptState is what is zero at the beginning of each attempt.
+type attemptState struct {
+	r     *Router
+	host  *host.Host
+	enc   codec.ClientStream // until the stream is over in both directions
+	start int64
+
+	pendingEnd bool
+	waiting    bool // in the pool's queue
+	open       bool // the stream is there and its response not over
+	sentEnd    bool // the whole request is encoded
+	gotHeaders bool
+	paused     bool // we hold the upstream back
+	tunnel     bool // the body waits until the upstream has accepted what the head asks for
+	deferred   bool // a gRPC response's success is known by its trailers
+	gone       bool
 }
 
 func (a *attempt) begin(r *Router, h *host.Host) {
 	a.r, a.host = r, h
-	a.resp.Init(r.cb.Arena())
+	a.resp.Init(r.head.Arena())
 	a.pending.Init(&r.w.Bufs)
 	a.start = r.w.Now()
 	a.req.Decoder, a.req.Headers, a.req.CB = a, &a.resp, a
-	r.cb.Info().Upstream = stream.Upstream{Host: h.Address, HostName: h.Hostname}
+	a.tunnel = r.websocket || r.connect
+	u := &r.info.Upstream
+	*u = stream.Upstream{}
+	u.Host, u.HostName, u.Static = h.Address, h.Hostname, r
 }
 
 func (a *attempt) startPool(p *pool.Pool) {
@@ -52,21 +65,28 @@ func (a *attempt) startPool(p *pool.Pool) {
 // OnPoolReady is the pool's: the stream is there.
 func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 	r := a.r
+	now := r.w.Now()
 	a.waiting, a.open = false, true
-	a.enc, a.conn = s, c
-	info := r.cb.Info()
-	u := &info.Upstream
+	a.enc = s
 	ci := c.Info()
+	u := &r.info.Upstream
 	u.Conn, u.ConnID, u.Local, u.Protocol = ci, ci.ID, ci.Local, c.Protocol()
-	u.PoolReady, u.ConnStart = r.w.Now(), ci.Start
-	u.FirstTx = r.w.Now()
+	u.PoolReady, u.ConnStart, u.FirstTx, u.Streams = now, ci.Start, now, c.Streams()
 	a.host.RqActive.Add(1)
 	a.host.RqTotal.Add(1)
-	kept := &r.body
-	resend := r.attempts > 1 && kept.Len() > 0
-	onlyHead := r.ended && a.pending.Len() == 0 && !resend && r.trailers == nil && (r.attempts == 1 || kept.Len() == 0) && !a.hasBodyToCome()
+	if r.rt.AutoHostRewrite && a.host.Hostname != "" {
+		r.setHost(r.head, r.head.Get(http.Authority), a.host.Hostname)
+	}
+	if r.perTryIdle > 0 {
+		r.w.Arm(&a.idle, r.perTryIdle)
+	}
+	if r.maxDuration > 0 {
+		r.w.Arm(&a.life, r.maxDuration)
+	}
+	kept := r.body.Len() > 0 && r.attempts > 1
+	onlyHead := r.ended && !kept && a.pending.Len() == 0 && r.trailers == nil
 	if err := s.EncodeHeaders(r.head, onlyHead); err != nil {
-		// Filters removed what a request must have (Envoy's filter_removed_required_request_headers).
+		// Filters removed what a request must have.
 		a.drop()
 		r.reply(503, "missing required header: "+err.Error(), "filter_removed_required_request_headers{"+err.Error()+"}")
 		return
@@ -78,42 +98,49 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 		a.ended()
 		return
 	}
-	a.flushBody(resend)
+	if !a.tunnel {
+		a.flushBody()
+	}
 }
 
-// hasBodyToCome tells whether the end of the request waits in pending.
-func (a *attempt) hasBodyToCome() bool { return a.pendingEnd && a.pending.Len() > 0 }
+// accepted: the upstream speaks the other protocol now, so what waited goes out.
+func (a *attempt) accepted() {
+	if a.tunnel {
+		a.tunnel = false
+		if a.open && !a.sentEnd {
+			a.flushBody()
+		}
+	}
+}
 
-// flushBody sends what was kept or has arrived before the stream was there.
-func (a *attempt) flushBody(resend bool) {
+// flushBody sends what was kept or has arrived before it could be sent.
+func (a *attempt) flushBody() {
 	r := a.r
 	end := r.ended && r.trailers == nil
-	if resend {
+	if r.attempts > 1 && r.body.Len() > 0 {
 		var again buffer.Buffer
 		again.Init(&r.w.Bufs)
-		for _, run := range r.body.Slices(nil, 1<<20) {
+		for _, run := range r.body.Slices(nil, math.MaxInt) {
 			again.Append(run)
 		}
-		if again.Len() > 0 || end {
-			a.enc.EncodeData(&again, end)
-		}
+		a.enc.EncodeData(&again, end)
 		again.Reset()
-	} else if a.pending.Len() > 0 || a.pendingEnd {
-		a.enc.EncodeData(&a.pending, a.pendingEnd)
+	} else if a.pending.Len() > 0 || end {
+		a.enc.EncodeData(&a.pending, end)
 	}
 	if a.gone {
 		return
 	}
 	r.hold(false)
-	if end || a.pendingEnd {
-		a.ended()
-		return
-	}
-	if r.trailers != nil {
+	if !end && r.trailers != nil {
 		a.enc.EncodeTrailers(r.trailers)
-		if !a.gone {
-			a.ended()
+		if a.gone {
+			return
 		}
+		end = true
+	}
+	if end {
+		a.ended()
 	}
 }
 
@@ -122,7 +149,7 @@ func (a *attempt) flushBody(resend bool) {
 func (a *attempt) ended() {
 	a.sentEnd = true
 	r := a.r
-	r.cb.Info().Upstream.LastTx = r.w.Now()
+	r.info.Upstream.LastTx = r.w.Now()
 	if r.perTry > 0 && a.open && !a.gotHeaders {
 		r.w.Arm(&a.perTry, r.perTry)
 	}
@@ -130,32 +157,41 @@ func (a *attempt) ended() {
 
 // data sends body bytes.
 func (a *attempt) data(data *buffer.Buffer, end bool) {
-	if a.open {
+	r := a.r
+	if a.open && !a.tunnel {
+		a.touch()
 		a.enc.EncodeData(data, end)
 		if end && !a.gone {
 			a.ended()
 		}
 		return
 	}
-	if !a.waiting {
+	if !a.waiting && !a.open {
 		return
 	}
-	if a.r.keepBody && a.r.attempts > 1 {
+	if r.keepBody && r.attempts > 1 {
 		return // the kept body has it all
 	}
 	a.pending.Move(data)
 	a.pendingEnd = end
-	if limit := a.r.cb.BufferLimit(); limit > 0 && a.pending.Len() > limit {
-		a.r.hold(true)
+	if limit := r.cb.BufferLimit(); limit > 0 && a.pending.Len() > limit {
+		r.hold(true)
 	}
 }
 
 func (a *attempt) sendTrailers(t *http.HeaderMap) {
-	if a.open {
+	if a.open && !a.tunnel {
 		a.enc.EncodeTrailers(t)
 		if !a.gone {
 			a.ended()
 		}
+	}
+}
+
+// touch puts the per-try idle timeout off.
+func (a *attempt) touch() {
+	if a.r.perTryIdle > 0 && a.open {
+		a.r.w.Arm(&a.idle, a.r.perTryIdle)
 	}
 }
 
@@ -165,10 +201,7 @@ func (a *attempt) OnPoolFailure(reason http.ResetReason, failure string, h *host
 	if h != nil {
 		a.host = h
 	}
-	a.r.cb.Info().Upstream.Failure = failure
-	if reason != http.ResetOverflow {
-		a.host.RqError.Add(1)
-	}
+	a.r.info.Upstream.Failure = failure
 	a.r.onReset(a, reason, failure)
 }
 
@@ -182,13 +215,15 @@ func (a *attempt) Decode1xx(h *http.HeaderMap) {
 // DecodeHeaders is the codec's: the response's head.
 func (a *attempt) DecodeHeaders(h *http.HeaderMap, end bool) {
 	a.gotHeaders = true
-	u := &a.r.cb.Info().Upstream
-	u.FirstRx = a.r.w.Now()
+	r := a.r
+	a.touch()
+	u := &r.info.Upstream
+	u.FirstRx = r.w.Now()
 	if end {
 		u.LastRx = u.FirstRx
-		a.over()
+		a.closeStream()
 	}
-	a.r.onHeaders(a, h, end)
+	r.onHeaders(a, h, end)
 	if end {
 		a.cutOff()
 	}
@@ -199,7 +234,7 @@ func (a *attempt) DecodeHeaders(h *http.HeaderMap, end bool) {
 func (a *attempt) cutOff() {
 	if enc := a.enc; enc != nil && !a.sentEnd {
 		a.enc = nil
-		a.r.w.Stats.Inc(a.r.cluster.Stats().Counter(stats.ClusterUpstreamRqTxReset))
+		a.r.inc(stats.ClusterUpstreamRqTxReset)
 		enc.Reset(http.ResetLocal)
 	}
 }
@@ -207,9 +242,10 @@ func (a *attempt) cutOff() {
 // DecodeData is the codec's.
 func (a *attempt) DecodeData(data *buffer.Buffer, end bool) {
 	r := a.r
+	a.touch()
 	if end {
-		r.cb.Info().Upstream.LastRx = r.w.Now()
-		a.over()
+		r.info.Upstream.LastRx = r.w.Now()
+		a.closeStream()
 	}
 	if r.final != a {
 		data.Reset()
@@ -227,9 +263,10 @@ func (a *attempt) DecodeData(data *buffer.Buffer, end bool) {
 // DecodeTrailers is the codec's.
 func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
 	r := a.r
-	r.cb.Info().Upstream.LastRx = r.w.Now()
-	a.over()
+	r.info.Upstream.LastRx = r.w.Now()
+	a.closeStream()
 	if r.final == a {
+		r.settle(a, t)
 		r.complete(a)
 		r.cb.EncodeTrailers(t)
 	}
@@ -240,17 +277,16 @@ func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
 func (a *attempt) OnReset(reason http.ResetReason, details string) {
 	a.closeStream()
 	a.enc = nil
-	a.host.RqError.Add(1)
 	r := a.r
 	if reason == http.ResetRemote || reason == http.ResetRemoteRefused {
-		r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamRqRxReset))
+		r.inc(stats.ClusterUpstreamRqRxReset)
 	}
 	r.onReset(a, reason, details)
 }
 
 // OnAboveHighWatermark and OnBelowLowWatermark are the codec's: the upstream does not keep up with the request.
 func (a *attempt) OnAboveHighWatermark() {
-	a.r.w.Stats.Inc(a.r.cluster.Stats().Counter(stats.ClusterUpstreamFlowControlBackedUpTotal))
+	a.r.inc(stats.ClusterUpstreamFlowControlBackedUpTotal)
 	if a.r.try == a || a.r.final == a {
 		a.r.hold(true)
 	}
@@ -258,7 +294,7 @@ func (a *attempt) OnAboveHighWatermark() {
 
 // OnBelowLowWatermark is the opposite.
 func (a *attempt) OnBelowLowWatermark() {
-	a.r.w.Stats.Inc(a.r.cluster.Stats().Counter(stats.ClusterUpstreamFlowControlDrainedTotal))
+	a.r.inc(stats.ClusterUpstreamFlowControlDrainedTotal)
 	if a.r.try == a || a.r.final == a {
 		a.r.hold(false)
 	}
@@ -269,34 +305,39 @@ func (a *attempt) readDisable(on bool) {
 		return
 	}
 	a.paused = on
-	st := a.r.w.Stats
 	if on {
-		st.Inc(a.r.cluster.Stats().Counter(stats.ClusterUpstreamFlowControlPausedReadingTotal))
+		a.r.inc(stats.ClusterUpstreamFlowControlPausedReadingTotal)
 	} else {
-		st.Inc(a.r.cluster.Stats().Counter(stats.ClusterUpstreamFlowControlResumedReadingTotal))
+		a.r.inc(stats.ClusterUpstreamFlowControlResumedReadingTotal)
 	}
 	a.enc.ReadDisable(on)
 }
 
-// over: the response is complete.
-func (a *attempt) over() {
-	a.closeStream()
-	a.host.RqSuccess.Add(1)
-}
-
-// closeStream: the stream is no more, by whatever way.
+// closeStream: the response is over, by whatever way.
 func (a *attempt) closeStream() {
 	if !a.open {
 		return
 	}
+	a.open = false
+	a.countWire()
+	a.disarm()
+	a.host.RqActive.Add(-1)
+}
+
+// countWire notes what the stream took on the wire so far.
+func (a *attempt) countWire() {
 	if a.enc != nil {
-		u := &a.r.cb.Info().Upstream
+		u := &a.r.info.Upstream
 		b := a.enc.WireBytes()
 		u.WireSent, u.WireRecv, u.HeaderSent, u.HeaderRecv = b.Sent, b.Received, b.HeaderSent, b.HeaderReceived
 	}
-	a.open = false
-	a.r.w.Disarm(&a.perTry)
-	a.host.RqActive.Add(-1)
+}
+
+func (a *attempt) disarm() {
+	w := a.r.w
+	w.Disarm(&a.perTry)
+	w.Disarm(&a.idle)
+	w.Disarm(&a.life)
 }
 
 // drop gives the attempt up if it is under way, without a word to the router, and puts it back.
@@ -306,14 +347,14 @@ func (a *attempt) drop() {
 	}
 	a.gone = true
 	r := a.r
-	r.w.Disarm(&a.perTry)
+	a.disarm()
 	switch {
 	case a.waiting:
 		a.waiting = false
-		r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamRqCancelled))
+		r.inc(stats.ClusterUpstreamRqCancelled)
 		a.req.Cancel()
 	case a.open:
-		r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamRqTxReset))
+		r.inc(stats.ClusterUpstreamRqTxReset)
 		if a.paused {
 			a.paused = false
 			a.enc.ReadDisable(false)
@@ -333,18 +374,39 @@ func (a *attempt) drop() {
 	}
 }
 
-// abandon is drop for a router that goes away.
-func (a *attempt) abandon() { a.drop() }
+// finish puts an attempt back whose stream is over.
+func (a *attempt) finish() {
+	if a.gone {
+		return
+	}
+	a.gone = true
+	a.pending.Reset()
+	a.l.putAttempt(a)
+}
 
 func (a *attempt) release() {
 	a.pending.Reset()
 	a.resp.Release()
-	*a = attempt{l: a.l, resp: a.resp, perTry: a.perTry}
+	a.attemptState = attemptState{}
 }
 
+// under tells whether a timer's attempt is still that of its router.
+func (a *attempt) under() bool { return !a.gone && a.r != nil && (a.r.try == a || a.r.final == a) }
+
 func (a *attempt) onPerTry() {
-	if a.gone || a.r == nil || a.r.try != a {
-		return
+	if a.under() && !a.r.sent {
+		a.r.onTryTimeout(a, stats.ClusterUpstreamRqPerTryTimeout, "upstream_per_try_timeout")
 	}
-	a.r.onPerTryTimeout(a)
+}
+
+func (a *attempt) onIdle() {
+	if a.under() {
+		a.r.onTryTimeout(a, stats.ClusterUpstreamRqPerTryIdleTimeout, "upstream_per_try_idle_timeout")
+	}
+}
+
+func (a *attempt) onLife() {
+	if a.under() {
+		a.r.onMaxDuration(a)
+	}
 }

@@ -35,6 +35,7 @@ func (l *local) get() *Router {
 	r := &Router{l: l, w: l.w}
 	r.timer.Fn = r.onTimeout
 	r.backoff.Fn = r.onBackoff
+	r.watch = r.onClient
 	return r
 }
 
@@ -51,7 +52,7 @@ func (l *local) attempt() *attempt {
 		return a
 	}
 	a := &attempt{l: l}
-	a.perTry.Fn = a.onPerTry
+	a.perTry.Fn, a.idle.Fn, a.life.Fn = a.onPerTry, a.onIdle, a.onLife
 	return a
 }
 
@@ -73,7 +74,7 @@ func (l *local) Flush() {
 	for i, r := range l.dead {
 		l.dead[i] = nil
 		l.live--
-		*r = Router{l: l, w: l.w, timer: r.timer, backoff: r.backoff, tries: r.tries[:0], watch: r.watch}
+		r.reset()
 		if len(l.free) < maxFree {
 			l.free = append(l.free, r)
 		} else {
@@ -90,7 +91,18 @@ func (l *local) Flush() {
 			l.tries = append(l.tries, a)
 		} else {
 			l.w.Remove(&a.perTry)
+			l.w.Remove(&a.idle)
+			l.w.Remove(&a.life)
 		}
 	}
 	l.deadTry = l.deadTry[:0]
+}
+
+// reset makes r ready for another request.
+func (r *Router) reset() {
+	r.CB = nil
+	r.pick.Headers, r.pick.Exclude, r.pick.Reject = nil, nil, nil
+	clear(r.tries)
+	r.tries = r.tries[:0]
+	r.routerState = routerState{}
 }

@@ -24,7 +24,7 @@ func (r *Router) number(n int) string {
 		return r.l.millis[n]
 	}
 	var b [20]byte
-	return r.cb.Arena().Copy(strconv.AppendInt(b[:0], int64(n), 10))
+	return r.head.Arena().Copy(strconv.AppendInt(b[:0], int64(n), 10))
 }
 
 // onHeaders: an attempt's response has begun. It is taken, or tried again.
@@ -33,135 +33,235 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 		return
 	}
 	code := h.StatusCode()
-	r.observe(a, code)
-	if r.retry.onResponse(r, h, code) && r.schedule() {
-		r.charge(a, h, code)
+	if r.websocket && !r.handshake(a, code) {
+		return
+	}
+	if r.rt.AttemptsInResponse {
+		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
+	}
+	grpc, hasGRPC := r.grpcCode(h)
+	if m := a.host.Monitor; m != nil {
+		if hasGRPC {
+			m.PutResponse(grpc)
+		} else {
+			m.PutResponse(code)
+		}
+	}
+	if r.retry.on != 0 && r.retry.onResponse(r, h, code) && r.schedule(h) {
+		a.host.RqError.Add(1)
+		r.chargeRetry(code)
 		a.drop()
 		return
 	}
 	r.try, r.final = nil, a
-	r.w.Disarm(&r.backoff)
-	info := r.cb.Info()
-	info.Details = "via_upstream"
+	r.retry.settled(r)
 	if !r.ended {
 		// The answer came before the request's end. Retries are over; the rest of the body goes on.
 		r.keepBody = false
 		r.body.Reset()
 		r.try = a
 	}
-	ms := (r.w.Now() - info.Start) / 1e6
-	if info.RequestDone > 0 {
-		ms = (r.w.Now() - info.RequestDone) / 1e6
+	if r.completed > 0 && !r.cfg.SuppressEnvoyHeaders {
+		h.SetConst(http.EnvoyUpstreamServiceTime, r.number(int((r.w.Now()-r.completed)/1e6)))
 	}
-	if !r.cfg.SuppressEnvoyHeaders && info.RequestDone > 0 {
-		h.SetConst(http.EnvoyUpstreamServiceTime, r.number(int(ms)))
+	r.charge(code, r.canary(a, h), false)
+	r.fared(a, code, grpc, hasGRPC, end)
+	for _, c := range r.cookies {
+		h.AddConst(http.SetCookie, c)
 	}
-	if r.rt.AttemptsInResponse {
-		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
-	}
-	r.charge(a, h, code)
-	if r.rt.ResponseHeaders != nil {
-		r.rt.ResponseHeaders.Apply(h, info)
-	}
-	if code == 101 || r.timeout > 0 && end {
-		r.w.Disarm(&r.timer)
+	r.info.Details = "via_upstream"
+	if m := r.rt.ResponseHeaders; m != nil {
+		m.Apply(r.w, h, r.info)
 	}
 	r.sent = true
 	if end {
 		r.complete(a)
 	} else {
-		r.cb.SubscribeWatermarks(r.onClientFn())
+		r.cb.SubscribeWatermarks(r.watch)
 	}
 	if r.done {
 		return
 	}
 	r.cb.EncodeHeaders(h, end)
+	if code == 101 || r.connect && code == 200 {
+		if !a.gone && !r.done {
+			a.accepted()
+		}
+	}
 }
 
-// onClientFn returns onClient as a function, made once per router.
-func (r *Router) onClientFn() func(bool) {
-	if r.watch == nil {
-		r.watch = r.onClient
+// handshake looks at the answer to a WebSocket handshake: anything but success and errors ends the matter without a body, since there
+// is nothing that it could be about (RFC 6455, section 4.1). false: the request was answered.
+func (r *Router) handshake(a *attempt, code int) bool {
+	if code == 101 || code >= 400 || r.info.Upstream.Protocol != http.HTTP11 && code == 200 {
+		return true
 	}
-	return r.watch
+	r.completeQuietly(a)
+	r.reply(code, "", "websocket_handshake_unsuccessful")
+	return false
+}
+
+func (r *Router) completeQuietly(a *attempt) {
+	a.countWire()
+	a.drop()
+}
+
+// canary tells whether an answer comes from a canary.
+func (r *Router) canary(a *attempt, h *http.HeaderMap) bool {
+	return h.Has(http.EnvoyUpstreamCanary) && h.Get(http.EnvoyUpstreamCanary) == "true" || a.host.Canary()
+}
+
+// grpcCode is the HTTP status that stands for a gRPC response's status in its head, if there is one.
+func (r *Router) grpcCode(h *http.HeaderMap) (code int, ok bool) {
+	if !r.grpc || !h.Has(http.GRPCStatus) {
+		return 0, false
+	}
+	n, ok := atoi(h.Get(http.GRPCStatus))
+	return grpcToHTTP(n), ok
+}
+
+// grpcToHTTP maps a gRPC status as gRPC says (doc/http-grpc-status-mapping.md).
+func grpcToHTTP(n int) int {
+	switch n {
+	case 0:
+		return 200
+	case 1:
+		return 499
+	case 3, 9, 11:
+		return 400
+	case 4:
+		return 504
+	case 5:
+		return 404
+	case 6, 10:
+		return 409
+	case 7:
+		return 403
+	case 8:
+		return 429
+	case 12:
+		return 501
+	case 14:
+		return 503
+	case 16:
+		return 401
+	}
+	return 500
+}
+
+// fared counts for the host how a request fared: gRPC's status counts, which may come with the trailers only.
+func (r *Router) fared(a *attempt, code, grpc int, hasGRPC, end bool) {
+	switch {
+	case code >= 500:
+		if r.dynamic() {
+			a.host.RqError.Add(1)
+		}
+	case !r.grpc:
+		a.host.RqSuccess.Add(1)
+	case !end:
+		a.deferred = true
+	case hasGRPC && grpc < 500:
+		a.host.RqSuccess.Add(1)
+	default:
+		a.host.RqError.Add(1)
+	}
+}
+
+// settle is fared for a response whose trailers have come.
+func (r *Router) settle(a *attempt, t *http.HeaderMap) {
+	if !a.deferred {
+		return
+	}
+	a.deferred = false
+	if code, ok := r.grpcCode(t); ok && code < 500 {
+		a.host.RqSuccess.Add(1)
+	} else {
+		a.host.RqError.Add(1)
+	}
 }
 
 // complete: the response has arrived whole.
 func (r *Router) complete(a *attempt) {
 	r.w.Disarm(&r.timer)
-	st, base := r.w.Stats, r.cluster.Stats()
-	info := r.cb.Info()
-	from := info.RequestDone
-	if from == 0 {
-		from = a.start
-	}
-	ms := uint64(r.w.Now()-from) / 1e6
-	st.Record(base.Histogram(stats.ClusterUpstreamRqTime), ms)
-	side := stats.Cluster.Block(base, r.side())
-	st.Record(side.Histogram(stats.ClusterCodesUpstreamRqTime), ms)
-	if r.attempts > 1 && a.resp.StatusCode() < 500 {
-		st.Inc(base.Counter(stats.ClusterUpstreamRqRetrySuccess))
+	if r.completed > 0 && r.dynamic() {
+		st, base := r.w.Stats, r.cluster.Stats()
+		ms := uint64(r.w.Now()-r.completed) / 1e6
+		st.Record(base.Histogram(stats.ClusterUpstreamRqTime), ms)
+		side := stats.Cluster.Block(base, r.side())
+		st.Record(side.Histogram(stats.ClusterCodesUpstreamRqTime), ms)
+		if r.canary(a, &a.resp) {
+			canary := stats.Cluster.Block(base, stats.ClusterCanary)
+			st.Record(canary.Histogram(stats.ClusterCodesUpstreamRqTime), ms)
+		}
 	}
 	r.final = nil
 	if r.try == a {
 		r.try = nil
 	}
-	a.finishQuietly()
+	a.finish()
 }
 
-// finishQuietly puts an attempt back whose stream is over.
-func (a *attempt) finishQuietly() {
-	if a.gone {
-		return
-	}
-	a.gone = true
-	a.pending.Reset()
-	a.l.putAttempt(a)
-}
-
-// charge counts a response's code.
-func (r *Router) charge(a *attempt, h *http.HeaderMap, code int) {
-	if !r.cfg.DynamicStats {
-		return
-	}
-	st, base := r.w.Stats, r.cluster.Stats()
-	st.Inc(base.Counter(stats.ClusterUpstreamRqCompleted))
-	st.IncCode(base.Codes(stats.ClusterUpstreamRqCodes), code)
-	side := stats.Cluster.Block(base, r.side())
-	st.Inc(side.Counter(stats.ClusterCodesUpstreamRqCompleted))
-	st.IncCode(side.Codes(stats.ClusterCodesUpstreamRq), code)
-	if h.Has(http.EnvoyUpstreamCanary) && h.Get(http.EnvoyUpstreamCanary) == "true" || a.host.Canary() {
-		canary := stats.Cluster.Block(base, stats.ClusterCanary)
-		st.Inc(canary.Counter(stats.ClusterCodesUpstreamRqCompleted))
-		st.IncCode(canary.Codes(stats.ClusterCodesUpstreamRq), code)
-	}
+// dynamic tells whether codes are counted for this request.
+func (r *Router) dynamic() bool {
+	return r.cfg.DynamicStats && !r.info.HealthCheck && !(r.grpc && r.cfg.SuppressGRPCFailureStats)
 }
 
 func (r *Router) side() astats.BlockIndex {
-	if r.head.Get(http.EnvoyInternal) == "true" {
+	if r.internal {
 		return stats.ClusterInternal
 	}
 	return stats.ClusterExternal
 }
 
-// chargeLocal counts a code of our own making in the cluster, as Envoy does.
-func (r *Router) chargeLocal(code int) {
-	if r.cluster == nil || !r.cfg.DynamicStats {
+// charge counts a response's code. dropped: a circuit breaker made it.
+func (r *Router) charge(code int, canary, dropped bool) {
+	if !r.dynamic() {
 		return
 	}
+	_ = dropped // load reports will want it
 	st, base := r.w.Stats, r.cluster.Stats()
 	st.Inc(base.Counter(stats.ClusterUpstreamRqCompleted))
 	st.IncCode(base.Codes(stats.ClusterUpstreamRqCodes), code)
-	side := stats.Cluster.Block(base, r.side())
+	r.chargeBlock(r.side(), code)
+	if canary {
+		r.chargeBlock(stats.ClusterCanary, code)
+	}
+}
+
+func (r *Router) chargeBlock(b astats.BlockIndex, code int) {
+	st := r.w.Stats
+	side := stats.Cluster.Block(r.cluster.Stats(), b)
 	st.Inc(side.Counter(stats.ClusterCodesUpstreamRqCompleted))
 	st.IncCode(side.Codes(stats.ClusterCodesUpstreamRq), code)
 }
 
-// observe tells outlier detection.
-func (r *Router) observe(a *attempt, code int) {
-	if m := a.host.Monitor; m != nil {
-		m.PutResponse(code)
+// chargeRetry counts a response that is not sent because the request is tried again.
+func (r *Router) chargeRetry(code int) {
+	if r.grpc && r.cfg.SuppressGRPCFailureStats {
+		return
 	}
+	r.chargeBlock(stats.ClusterRetry, code)
+}
+
+// chargeLocal counts a code of our own making in the cluster, as Envoy does.
+func (r *Router) chargeLocal(code int, dropped bool) {
+	if r.cluster != nil {
+		r.charge(code, false, dropped)
+	}
+}
+
+// chargeAbort is chargeLocal for an attempt that failed before its response.
+func (r *Router) chargeAbort(a *attempt, code int, dropped bool) {
+	if r.sent {
+		if a.deferred {
+			a.deferred = false
+			a.host.RqError.Add(1)
+			r.count(stats.RouterRqResetAfterDownstreamResponseStarted)
+		}
+		return
+	}
+	r.charge(code, a.host.Canary(), dropped)
+	a.host.RqError.Add(1)
 }
 
 // flagOf is the response flag of a reset.
@@ -199,49 +299,51 @@ func resultOf(reason http.ResetReason) host.Result {
 // onReset: an attempt failed. It is tried again, or the client is told.
 func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
 	if r.done || r.try != a && r.final != a {
-		a.finishQuietly()
+		a.finish()
 		return
 	}
 	if m := a.host.Monitor; m != nil && reason != http.ResetOverflow {
 		m.PutResult(resultOf(reason))
 	}
-	info := r.cb.Info()
-	if r.sent {
-		info.Flags.Set(flagOf(reason))
-		info.Details = "upstream_reset_after_response_started{" + detail(reason, failure) + "}"
-		r.cb.ResetStream(reason)
+	if r.retryReset(a, reason) {
 		return
 	}
-	if r.retry.onReset(r, reason) && r.schedule() {
-		a.drop()
-		return
-	}
-	info.Flags.Set(flagOf(reason))
-	a.drop()
 	code := 503
 	if reason == http.ResetProtocolError {
 		code = 502
 	}
-	body := "upstream connect error or disconnect/reset before headers. "
-	if r.attempts > 1 {
-		body += "retried and the latest reset reason: " + reason.String()
-	} else {
-		body += "reset reason: " + reason.String()
+	dropped := reason == http.ResetOverflow
+	r.chargeAbort(a, code, dropped)
+	details := "upstream_reset_before_response_started{"
+	if r.sent {
+		details = "upstream_reset_after_response_started{"
 	}
-	if failure != "" && !hideFailure(reason) {
+	details += detail(reason, failure) + "}"
+	r.info.Flags.Set(flagOf(reason))
+	a.drop()
+	if r.sent {
+		r.info.Details = details
+		r.cb.ResetStream(reason)
+		return
+	}
+	body := "upstream connect error or disconnect/reset before headers. reset reason: " + reason.String()
+	if r.attempts > 1 {
+		body = "upstream connect error or disconnect/reset before headers. retried and the latest reset reason: " + reason.String()
+	}
+	if failure != "" && !r.hidesFailure() {
 		body += ", transport failure reason: " + failure
 	}
-	r.chargeLocal(code)
-	details := "upstream_reset_before_response_started{" + detail(reason, failure) + "}"
-	if reason == http.ResetOverflow {
+	if dropped {
 		r.replyWith(code, body, details, overloaded)
 		return
 	}
 	r.reply(code, body, details)
 }
 
-// hideFailure: Envoy keeps the transport's failure out of bodies since 1.39 (hide_transport_failure_reason_in_response_body).
-func hideFailure(http.ResetReason) bool { return true }
+// hidesFailure: Envoy keeps the transport's failure out of bodies since 1.39, unless told otherwise.
+func (r *Router) hidesFailure() bool {
+	return r.cfg.Runtime == nil || r.cfg.Runtime.Bool("envoy.reloadable_features.hide_transport_failure_reason_in_response_body", true)
+}
 
 func detail(reason http.ResetReason, failure string) string {
 	d := strings.ReplaceAll(reason.String(), " ", "_")

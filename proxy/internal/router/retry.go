@@ -6,7 +6,6 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -15,42 +14,46 @@ import (
 type retryState struct {
 	on     route.RetryOn
 	left   int
+	count  int // retries so far
 	policy *route.RetryPolicy
 	codes  []int
-	taken  bool // a retry is counted in the circuit breaker
-	tried  bool
+	names  []string // of response headers that an internal client wants retries for
+	taken  bool     // a retry is counted in the circuit breaker
 }
 
-const (
-	defaultBackoffBase = 25 * time.Millisecond
-)
+const defaultBackoffMs = 25
+
+// retryHeaders are the request headers about retries; none of them goes on.
+var retryHeaders = http.MakeSet(http.EnvoyRetryOn, http.EnvoyRetryGrpcOn, http.EnvoyMaxRetries, http.EnvoyRetriableStatusCodes,
+	http.EnvoyRetriableHeaderNames, http.EnvoyHedgeOnPerTryTimeout)
 
 // begin reads the route's policy and the x-envoy-* headers (which only internal clients can have sent: the HCM removes others).
 func (s *retryState) begin(r *Router, h *http.HeaderMap) {
-	s.policy = r.rt.Retry
-	if s.policy != nil {
-		s.on, s.left, s.codes = s.policy.On, s.policy.Retries, s.policy.StatusCodes
-		if !s.requestMatches(h) {
-			s.on = 0
-		}
-	}
-	if v := h.Get(http.EnvoyRetryOn); v != "" {
-		s.on |= route.ParseRetryOn(v)
-	}
-	if v := h.Get(http.EnvoyRetryGrpcOn); v != "" {
-		s.on |= route.ParseRetryOn(v)
-	}
-	if s.on == 0 {
+	p := r.rt.Retry
+	asked := h.HasAny(&retryHeaders)
+	if p == nil && !asked {
 		return
 	}
-	if rt := r.cfg.Runtime; rt != nil {
-		if n, d := rt.Fraction("upstream.use_retry", 100, 100); n < d && r.w.Rand.Uint64()%d >= n {
-			s.on = 0
-			return
-		}
+	s.policy, s.left = p, 1
+	if p != nil {
+		s.on, s.left, s.codes = p.On, p.Retries, p.StatusCodes
 	}
-	if s.policy == nil {
-		s.left = 1
+	if asked {
+		s.headers(h)
+	}
+	if p != nil && s.on != 0 && !requestMatches(p.RequestHeaders, h) {
+		s.on = 0
+	}
+	if asked {
+		h.RemoveSet(&retryHeaders)
+	}
+}
+
+// headers takes over what an internal client asks for.
+func (s *retryState) headers(h *http.HeaderMap) {
+	s.on |= route.ParseRetryOn(h.Get(http.EnvoyRetryOn)) | route.ParseRetryGRPCOn(h.Get(http.EnvoyRetryGrpcOn))
+	if s.on == 0 {
+		return
 	}
 	if n, ok := atoi(h.Get(http.EnvoyMaxRetries)); ok {
 		s.left = n
@@ -64,43 +67,31 @@ func (s *retryState) begin(r *Router, h *http.HeaderMap) {
 		}
 		s.codes = codes
 	}
-	rm := http.MakeSet(http.EnvoyRetryOn, http.EnvoyRetryGrpcOn, http.EnvoyMaxRetries, http.EnvoyRetriableStatusCodes, http.EnvoyRetriableHeaderNames,
-		http.EnvoyHedgeOnPerTryTimeout)
-	h.RemoveSet(&rm)
+	if v := h.Get(http.EnvoyRetriableHeaderNames); v != "" {
+		for _, w := range strings.Split(v, ",") {
+			if w = strings.ToLower(strings.TrimSpace(w)); w != "" {
+				s.names = append(s.names, w)
+			}
+		}
+	}
 }
 
-func (s *retryState) requestMatches(h *http.HeaderMap) bool {
-	if len(s.policy.RequestHeaders) == 0 {
-		return true
-	}
-	for _, m := range s.policy.RequestHeaders {
+// requestMatches tells whether a request may be retried at all.
+func requestMatches(list []route.HeaderMatch, h *http.HeaderMap) bool {
+	for _, m := range list {
 		if m.Match(h) {
 			return true
 		}
 	}
-	return false
-}
-
-func atoi(s string) (int, bool) {
-	if s == "" || len(s) > 9 {
-		return 0, false
-	}
-	n := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int(s[i]-'0')
-	}
-	return n, true
+	return len(list) == 0
 }
 
 // onResponse tells whether a response is to be retried.
 func (s *retryState) onResponse(r *Router, h *http.HeaderMap, code int) bool {
-	if s.on == 0 || r.sent {
+	if r.sent {
 		return false
 	}
-	// A response with x-envoy-ratelimited is retried for that condition only.
+	// A response with x-envoy-ratelimited comes from another Envoy and is retried for that condition only.
 	if h.Has(http.EnvoyRatelimited) {
 		return s.on&route.RetryEnvoyRatelimited != 0
 	}
@@ -115,14 +106,27 @@ func (s *retryState) onResponse(r *Router, h *http.HeaderMap, code int) bool {
 			}
 		}
 	}
-	if s.on&route.RetryRetriableHeaders != 0 && s.policy != nil {
+	if s.on&route.RetryRetriableHeaders != 0 && s.header(h) {
+		return true
+	}
+	return s.grpc(h)
+}
+
+// header tells whether a response has one of the headers that ask for a retry.
+func (s *retryState) header(h *http.HeaderMap) bool {
+	if s.policy != nil {
 		for _, m := range s.policy.RetriableHeaders {
 			if m.Match(h) {
 				return true
 			}
 		}
 	}
-	return s.grpc(h)
+	for _, n := range s.names {
+		if _, ok := h.GetName(n); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *retryState) grpc(h *http.HeaderMap) bool {
@@ -145,9 +149,9 @@ func (s *retryState) grpc(h *http.HeaderMap) bool {
 	return false
 }
 
-// onReset tells whether a failed attempt is to be retried.
-func (s *retryState) onReset(r *Router, reason http.ResetReason) bool {
-	if s.on == 0 || r.sent || reason == http.ResetOverflow {
+// onReset tells whether a failed attempt is to be retried. started: something of it has been sent.
+func (s *retryState) onReset(reason http.ResetReason, started bool) bool {
+	if reason == http.ResetOverflow {
 		return false
 	}
 	connect := reason == http.ResetLocalConnectionFailure || reason == http.ResetRemoteConnectionFailure || reason == http.ResetConnectionTimeout
@@ -158,46 +162,64 @@ func (s *retryState) onReset(r *Router, reason http.ResetReason) bool {
 		return true
 	case s.on&route.RetryRefusedStream != 0 && reason == http.ResetRemoteRefused:
 		return true
-	case s.on&route.RetryResetBeforeRequest != 0 && (connect || r.try != nil && r.try.enc == nil):
+	case s.on&route.RetryResetBeforeRequest != 0 && !started:
 		return true
 	}
 	return false
 }
 
-// exclude returns the hosts that a retry avoids.
-func (s *retryState) exclude(r *Router) []*host.Host {
-	if s.policy != nil && s.policy.PreviousHosts {
-		return r.tries
+// retryReset tries again what failed without a response. true: the attempt is given up, and another will follow.
+func (r *Router) retryReset(a *attempt, reason http.ResetReason) bool {
+	if r.sent || r.retry.on == 0 {
+		return false
 	}
-	return nil
+	if !r.retry.onReset(reason, r.info.Upstream.FirstTx != 0) {
+		r.retry.settled(r)
+		return false
+	}
+	if !r.schedule(nil) {
+		return false
+	}
+	a.host.RqError.Add(1)
+	a.drop()
+	return true
 }
 
-// schedule begins the back-off before another attempt. false: there may be none, and flags say why.
-func (r *Router) schedule() bool {
-	s := &r.retry
-	st, base := r.w.Stats, r.cluster.Stats()
-	info := r.cb.Info()
-	res := r.cluster.Resources(r.priority())
+// settled: there is no need for another try; if there was one before, it was of use.
+func (s *retryState) settled(r *Router) {
 	if s.taken {
-		s.taken = false
-		res.Retries.Release()
+		r.inc(stats.ClusterUpstreamRqRetrySuccess)
+		s.end(r)
 	}
+}
+
+// schedule begins the back-off before another attempt. h is the response that is given up, nil if there is none. false: there may be
+// no other attempt, and flags say why.
+func (r *Router) schedule(h *http.HeaderMap) bool {
+	s := &r.retry
+	s.end(r)
 	if s.left <= 0 {
-		st.Inc(base.Counter(stats.ClusterUpstreamRqRetryLimitExceeded))
-		info.Flags.Set(stream.UpstreamRetryLimitExceeded)
+		r.inc(stats.ClusterUpstreamRqRetryLimitExceeded)
+		r.info.Flags.Set(stream.UpstreamRetryLimitExceeded)
 		return false
 	}
-	if !res.Retries.TryAcquire() {
-		st.Inc(base.Counter(stats.ClusterUpstreamRqRetryOverflow))
-		info.Flags.Set(stream.UpstreamOverflow)
-		return false
-	}
-	s.taken, s.tried = true, true
 	s.left--
-	st.Inc(base.Counter(stats.ClusterUpstreamRqRetry))
-	st.Inc(base.Counter(stats.ClusterUpstreamRqRetryBackoffExponential))
-	r.waiting = true
-	r.w.Arm(&r.backoff, r.backoffTime())
+	if !r.cluster.Resources(r.priority()).Retries.TryAcquire() {
+		r.inc(stats.ClusterUpstreamRqRetryOverflow)
+		r.info.Flags.Set(stream.UpstreamOverflow)
+		return false
+	}
+	s.taken = true
+	if rt := r.cfg.Runtime; rt != nil {
+		if n, d := rt.Fraction("upstream.use_retry", 100, 100); n < d && r.w.Rand.Uint64()%d >= n {
+			s.end(r)
+			return false
+		}
+	}
+	s.count++
+	r.inc(stats.ClusterUpstreamRqRetry)
+	r.waiting, r.timedOut = true, false
+	r.w.Arm(&r.backoff, r.wait(h))
 	return true
 }
 
@@ -208,34 +230,71 @@ func (r *Router) priority() int {
 	return 0
 }
 
-// backoffTime is uniform in [0, min(base*(2^n-1), max)), as Envoy's fully jittered exponential back-off.
-func (r *Router) backoffTime() time.Duration {
-	base, limit := defaultBackoffBase, time.Duration(0)
-	if rt := r.cfg.Runtime; rt != nil {
-		base = time.Duration(rt.Uint("upstream.base_retry_backoff_ms", uint64(base/time.Millisecond))) * time.Millisecond
+// wait is how long to wait before the next attempt: what the upstream asks for, up to half as much again, or the back-off.
+func (r *Router) wait(h *http.HeaderMap) time.Duration {
+	if p := r.retry.policy; h != nil && p != nil && len(p.ResetHeaders) > 0 {
+		if d := p.Interval(h, r.w.Wall()); d > time.Millisecond {
+			r.inc(stats.ClusterUpstreamRqRetryBackoffRatelimited)
+			return d + r.jitter(d/2)
+		}
 	}
-	if p := r.retry.policy; p != nil && p.BackoffBase > 0 {
-		base, limit = p.BackoffBase, p.BackoffMax
+	r.inc(stats.ClusterUpstreamRqRetryBackoffExponential)
+	return r.jitter(r.backoffLimit())
+}
+
+// jitter returns a random time below d, in whole milliseconds.
+func (r *Router) jitter(d time.Duration) time.Duration {
+	ms := uint64(d / time.Millisecond)
+	if ms == 0 {
+		return 0
+	}
+	return time.Duration(r.w.Rand.Uint64()%ms) * time.Millisecond
+}
+
+// backoffLimit is what the back-off stays below: the base interval, doubled with each retry, up to the maximum.
+func (r *Router) backoffLimit() time.Duration {
+	base, limit := time.Duration(defaultBackoffMs)*time.Millisecond, time.Duration(0)
+	if rt := r.cfg.Runtime; rt != nil {
+		base = time.Duration(rt.Uint("upstream.base_retry_backoff_ms", defaultBackoffMs)) * time.Millisecond
+	}
+	if p := r.retry.policy; p != nil {
+		if p.BackoffBase > 0 {
+			base = max(p.BackoffBase, time.Millisecond)
+		}
+		limit = p.BackoffMax
 	}
 	if limit == 0 {
 		limit = 10 * base
 	}
-	d := base * (1<<min(r.attempts, 20) - 1)
-	d = min(d, limit)
-	return time.Duration(r.w.Rand.Uint64()%uint64(d)) / time.Millisecond * time.Millisecond
+	return min(base<<min(r.retry.count-1, 30), limit)
 }
 
 func (r *Router) onBackoff() {
-	r.waiting = false
-	if r.done || r.cb == nil {
+	if r.done || r.cb == nil || !r.waiting {
 		return
 	}
-	r.start(true)
+	r.waiting = false
+	r.again()
 }
 
+// end gives the place in the circuit breaker back.
 func (s *retryState) end(r *Router) {
 	if s.taken {
 		s.taken = false
 		r.cluster.Resources(r.priority()).Retries.Release()
 	}
+}
+
+func atoi(s string) (int, bool) {
+	if s == "" || len(s) > 9 {
+		return 0, false
+	}
+	n := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n, true
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -13,36 +13,37 @@ import (
 func (r *Router) rewrite(h *http.HeaderMap) {
 	rt := r.rt
 	if rt.RequestHeaders != nil {
-		rt.RequestHeaders.Apply(h, r.cb.Info())
+		rt.RequestHeaders.Apply(r.w, h, r.info)
 	}
 	path := h.Get(http.Path)
-	if n, ok := rt.RewritePath(path, r.cb.Arena()); ok && n != path {
+	if n, ok := rt.RewritePath(path, h.Arena()); ok && n != path {
 		if !r.cfg.SuppressEnvoyHeaders {
 			h.SetConst(http.EnvoyOriginalPath, path)
 		}
 		h.SetConst(http.Path, n)
 	}
-	old := h.Get(http.Authority)
 	switch {
 	case rt.HostRewrite != "":
-		r.setHost(h, old, rt.HostRewrite)
+		r.setHost(h, h.Get(http.Authority), rt.HostRewrite)
 	case rt.HostRewriteHeader != "":
 		if v, ok := h.GetName(rt.HostRewriteHeader); ok && v != "" {
-			r.setHost(h, old, v)
+			r.setHost(h, h.Get(http.Authority), v)
 		}
 	case rt.HostRewritePath != nil:
 		p := path
 		if i := strings.IndexByte(p, '?'); i >= 0 {
 			p = p[:i]
 		}
-		r.setHost(h, old, rt.HostRewritePath.Replace(p))
+		r.setHost(h, h.Get(http.Authority), rt.HostRewritePath.Replace(p))
 	}
 }
 
 func (r *Router) setHost(h *http.HeaderMap, old, host string) {
 	if r.rt.AppendXFH {
 		if v := h.Find(http.XForwardedHost); v != nil {
-			h.SetConst(http.XForwardedHost, r.cb.Arena().Concat(v.Value, ",", old))
+			if last := v.Value[strings.LastIndexByte(v.Value, ',')+1:]; strings.TrimSpace(last) != old {
+				h.Replace(v, h.Arena().Concat(v.Value, ",", old))
+			}
 		} else {
 			h.AddConst(http.XForwardedHost, old)
 		}
@@ -53,36 +54,66 @@ func (r *Router) setHost(h *http.HeaderMap, old, host string) {
 	h.SetConst(http.Authority, host)
 }
 
-// direct answers with the route's own response.
-func (r *Router) direct() {
+// direct answers with the route's own response, or with the place to go to.
+func (r *Router) direct(h *http.HeaderMap) {
 	rt := r.rt
 	r.done = true
-	body := rt.DirectBody
+	reply := &filter.LocalReply{Code: rt.DirectCode, Body: rt.DirectBody, Details: "direct_response", GRPCStatus: -1}
+	if to := rt.RedirectTo; to != nil {
+		location := to.Location(h, h.Arena())
+		if p, ok := to.Path(h, h.Arena()); ok {
+			// Access logs show the path that the client is sent to, and the original beside it.
+			if !r.cfg.SuppressEnvoyHeaders {
+				h.SetConst(http.EnvoyOriginalPath, h.Get(http.Path))
+			}
+			h.SetConst(http.Path, p)
+		}
+		reply.Code = to.Code
+		reply.Modify = func(head *http.HeaderMap) { head.AddConst(http.Location, location) }
+	}
 	if rt.DirectFormat != nil {
-		body = string(rt.DirectFormat.Evaluate(nil, &format.Context{Info: r.cb.Info(), Now: r.w.Now(), Wall: r.w.Wall()}))
+		reply.Body = h.Arena().Copy(route.Evaluate(r.w, rt.DirectFormat, r.info))
 	}
-	r.cb.SendLocalReply(&filter.LocalReply{Code: rt.DirectCode, Body: body, Details: "direct_response", GRPCStatus: -1, Modify: func(h *http.HeaderMap) {
-		if rt.DirectType != "" {
-			h.SetConst(http.ContentType, rt.DirectType)
-		}
-		if l := h.Get(http.Location); l == "" && rt.RedirectTo != nil {
-			h.SetConst(http.Location, rt.RedirectTo.Location(r.head, r.cb.Arena()))
-		}
-	}})
+	if rt.DirectType != "" {
+		reply.Modify = func(head *http.HeaderMap) { head.SetConst(http.ContentType, rt.DirectType) }
+	}
+	r.cb.SendLocalReply(reply)
 }
 
-// redirect answers with the place to go to.
-func (r *Router) redirect(h *http.HeaderMap) {
-	r.done = true
-	to := r.rt.RedirectTo.Location(h, r.cb.Arena())
-	if p, ok := r.rt.RedirectTo.Path(h, r.cb.Arena()); ok {
-		// Access logs show the path that the client is sent to, and the original beside it.
-		h.SetConst(http.EnvoyOriginalPath, h.Get(http.Path))
-		h.SetConst(http.Path, p)
+// strict checks strict_check_headers. false: the request was answered.
+func (r *Router) strict(h *http.HeaderMap) bool {
+	for _, n := range r.cfg.StrictHeaders {
+		v, ok := h.GetName(n)
+		if !ok || validEnvoyHeader(n, v) {
+			continue
+		}
+		r.info.Flags.Set(stream.InvalidEnvoyRequestHeaders)
+		r.cluster = nil // nothing is charged to it
+		r.reply(400, "invalid header '"+n+"' with value '"+v+"'", "request_headers_failed_strict_check{"+n+"}")
+		return false
 	}
-	r.cb.SendLocalReply(&filter.LocalReply{Code: r.rt.RedirectTo.Code, Details: "direct_response", GRPCStatus: -1, Modify: func(head *http.HeaderMap) {
-		head.AddConst(http.Location, to)
-	}})
+	return true
 }
 
-var _ = route.Forward
+// validEnvoyHeader tells whether an x-envoy-* header has a value of the kind that it should have.
+func validEnvoyHeader(name, value string) bool {
+	switch name {
+	case "x-envoy-upstream-rq-timeout-ms", "x-envoy-upstream-rq-per-try-timeout-ms", "x-envoy-max-retries":
+		_, ok := atoi(value)
+		return ok
+	case "x-envoy-retry-on":
+		return allConditions(value, route.ParseRetryOn)
+	case "x-envoy-retry-grpc-on":
+		return allConditions(value, route.ParseRetryGRPCOn)
+	}
+	return true
+}
+
+func allConditions(list string, parse func(string) route.RetryOn) bool {
+	for _, w := range strings.Split(list, ",") {
+		if parse(w) == 0 {
+			return false
+		}
+	}
+	return true
+}

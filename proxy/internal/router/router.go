@@ -31,6 +31,8 @@ type Config struct {
 	RespectExpectedTimeout bool
 	// DynamicStats counts per response code.
 	DynamicStats bool
+	// SuppressGRPCFailureStats counts no codes of gRPC requests.
+	SuppressGRPCFailureStats bool
 	// StrictHeaders are x-envoy-* headers whose values must parse.
 	StrictHeaders []string
 	// Clusters finds clusters by name, for cluster_header.
@@ -51,34 +53,47 @@ func (f *Factory) Sides() filter.Sides { return filter.Decoder }
 func (f *Factory) New(d network.Dispatcher) filter.Filter {
 	w := d.(interface{ Worker() *event.Worker }).Worker()
 	r := locals.Get(w).get()
-	r.cfg, r.w = &f.Config, w
+	r.cfg = &f.Config
 	return r
 }
 
 // Router is one request's. owner: the stream's worker.
 type Router struct {
 	filter.PassThrough
-	cfg *Config
-	w   *event.Worker
-	l   *local
-	cb  fm.Terminal
+	w *event.Worker
+	l *local
 
-	rt      *route.Entry
-	cluster *cluster.Cluster
-	head    *http.HeaderMap
-	try     *attempt // the current attempt
-	final   *attempt // the attempt whose response is being sent
-	tries   []*host.Host
-	pick    lb.Context
-
-	timeout time.Duration
-	perTry  time.Duration
 	timer   event.Timer // of the whole request
 	backoff event.Timer
+	watch   func(bool)
+	tries   []*host.Host  // hosts that were tried, if that matters
+	body    buffer.Buffer // the request so far, kept for retries
+	pick    lb.Context
 
-	body     buffer.Buffer // the request so far, kept for retries
+	routerState
+}
+
+// routerState is what is zero at the beginning of each request.
+type routerState struct {
+	cfg  *Config
+	cb   fm.Terminal
+	info *stream.Info
+
+	rt       *route.Entry
+	cluster  *cluster.Cluster
+	host     *host.Host // of the last attempt
+	head     *http.HeaderMap
 	trailers *http.HeaderMap
+	try      *attempt // the current attempt
+	final    *attempt // the attempt whose response is being sent
+	cookies  []string // that hash policies made for the client
 	retry    retryState
+
+	timeout     time.Duration
+	perTry      time.Duration
+	perTryIdle  time.Duration
+	maxDuration time.Duration // of an attempt
+	completed   int64         // when the whole request was here
 
 	attempts  int
 	ended     bool // the whole request is here
@@ -87,37 +102,37 @@ type Router struct {
 	above     bool // the client does not keep up
 	held      bool // we hold the client back
 	keepBody  bool
-	inTimeout bool
 	waiting   bool // in back-off
-	watch     func(bool)
+	internal  bool // the client is
+	grpc      bool
+	altCode   bool // timeouts are answered with 204
+	timedOut  bool // the last attempt was
+	websocket bool
+	connect   bool
 }
 
 // DecodeHeaders begins the request.
 func (r *Router) DecodeHeaders(h *http.HeaderMap, end bool) filter.HeadersStatus {
 	r.cb = r.CB.(fm.Terminal)
+	r.info = r.cb.Info()
 	r.head, r.ended = h, end
 	r.body.Init(&r.w.Bufs)
-	rt, _ := r.cb.Route().(*route.Entry)
+	r.internal = h.Has(http.EnvoyInternal) && h.Get(http.EnvoyInternal) == "true"
 	r.count(stats.RouterRqTotal)
+	rt, _ := r.cb.Route().(*route.Entry)
 	if rt == nil {
 		r.count(stats.RouterNoRoute)
-		r.cb.Info().Flags.Set(stream.NoRouteFound)
+		r.info.Flags.Set(stream.NoRouteFound)
 		r.reply(404, "", "route_not_found")
 		return filter.HeadersStopIteration
 	}
 	r.rt = rt
 	switch rt.Kind {
-	case route.Forward:
-		r.forward(h, end)
-	case route.Direct:
+	case route.Direct, route.Redirect:
 		r.count(stats.RouterRqDirectResponse)
-		r.direct()
-	case route.Redirect:
-		r.count(stats.RouterRqRedirect)
-		r.redirect(h)
+		r.direct(h)
 	default:
-		r.count(stats.RouterNoRoute)
-		r.reply(404, "", "route_not_found")
+		r.forward(h, end)
 	}
 	return filter.HeadersStopIteration
 }
@@ -125,82 +140,147 @@ func (r *Router) DecodeHeaders(h *http.HeaderMap, end bool) filter.HeadersStatus
 // count counts what became of a request.
 func (r *Router) count(i astats.CounterIndex) { r.w.Stats.Inc(r.cfg.Stats.Counter(i)) }
 
-// forward sends the request to a cluster.
-func (r *Router) forward(h *http.HeaderMap, end bool) {
-	info := r.cb.Info()
+// inc counts in the cluster.
+func (r *Router) inc(i astats.CounterIndex) { r.w.Stats.Inc(r.cluster.Stats().Counter(i)) }
+
+// target finds the route's cluster, nil if there is none now.
+func (r *Router) target(h *http.HeaderMap) *cluster.Cluster {
 	slot := r.rt.Slot
 	if slot == nil && r.rt.ClusterHeader != "" && r.cfg.Clusters != nil {
 		if name, ok := h.GetName(r.rt.ClusterHeader); ok {
 			slot = r.cfg.Clusters.Lookup(name)
 		}
 	}
-	var c *cluster.Cluster
-	if slot != nil {
-		c = slot.Load()
+	if slot == nil {
+		return nil
 	}
+	return slot.Load()
+}
+
+// forward sends the request to a cluster.
+func (r *Router) forward(h *http.HeaderMap, end bool) {
+	c := r.target(h)
 	if c == nil {
 		r.count(stats.RouterNoCluster)
-		info.Flags.Set(stream.NoClusterFound)
+		r.info.Flags.Set(stream.NoClusterFound)
 		r.reply(r.rt.NotFoundCode, "", "cluster_not_found")
 		return
 	}
 	r.cluster = c
-	info.ClusterName, info.ClusterNameRaw = c.ObservabilityName(), c.Name()
+	r.info.ClusterName, r.info.ClusterNameRaw = c.ObservabilityName(), c.Name()
+	r.grpc = h.Has(http.ContentType) && isGRPC(h.Get(http.ContentType))
+	if !r.strict(h) {
+		return
+	}
+	if h.Has(http.EnvoyUpstreamAltStatName) {
+		h.Remove(http.EnvoyUpstreamAltStatName)
+	}
 	if c.MaintenanceMode() {
-		info.Flags.Set(stream.UpstreamOverflow)
-		r.w.Stats.Inc(c.Stats().Counter(stats.ClusterUpstreamRqMaintenanceMode))
-		r.chargeLocal(503)
+		r.info.Flags.Set(stream.UpstreamOverflow)
+		r.chargeLocal(503, true)
+		r.inc(stats.ClusterUpstreamRqMaintenanceMode)
 		r.replyWith(503, "maintenance mode", "maintenance_mode", overloaded)
 		return
 	}
+	to := r.choose(false)
+	if to == nil {
+		r.noHost()
+		return
+	}
+	r.attempts, r.info.Attempts = 1, 1
 	r.timeouts(h)
+	if r.rt.AttemptsInRequest {
+		h.SetConst(http.EnvoyAttemptCount, "1")
+	}
 	r.retry.begin(r, h)
 	r.keepBody = r.retry.on != 0 && !end
 	r.rewrite(h)
-	r.start(false)
+	r.websocket = h.Has(http.Upgrade) && http.EqualFold(h.Get(http.Upgrade), "websocket")
+	r.connect = h.Get(http.Method) == "CONNECT"
+	r.start(to)
 	if end {
 		r.requestEnded()
 	}
 }
 
-// start makes an attempt: a host, its pool, a stream of it.
-func (r *Router) start(isRetry bool) {
-	r.attempts++
-	info := r.cb.Info()
-	info.Attempts = r.attempts
-	r.pick = lb.Context{W: r.w, Headers: r.head}
+// choose picks a host. Hash policies are asked once.
+func (r *Router) choose(isRetry bool) *host.Host {
 	ctx := &r.pick
-	if isRetry {
-		ctx.Exclude = r.retry.exclude(r)
+	if !isRetry {
+		*ctx = lb.Context{W: r.w, Headers: r.head}
+		if hp := r.rt.HashPolicy; hp != nil {
+			rq := route.Request{Headers: r.head, Info: r.info}
+			ctx.Hash, ctx.HasHash = hp.Hash(&rq)
+			r.cookies = rq.SetCookies
+		}
+	} else if p := r.retry.policy; p != nil && (p.PreviousHosts || len(p.OmitHost) > 0) {
+		if p.PreviousHosts {
+			ctx.Exclude = r.tries
+		}
+		if len(p.OmitHost) > 0 {
+			ctx.Reject = p.Omit
+		}
+		ctx.Attempts = p.HostAttempts
 	}
-	if hp := r.rt.HashPolicy; hp != nil {
-		ctx.Hash, ctx.HasHash = hp.Hash(&route.Request{Headers: r.head, Info: info})
-	}
-	h := r.cluster.Pick(ctx)
-	if h == nil {
-		info.Flags.Set(stream.NoHealthyUpstream)
-		r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamCxNoneHealthy))
-		r.chargeLocal(503)
-		r.reply(503, "no healthy upstream", "no_healthy_upstream")
-		return
-	}
-	if r.rt.Retry != nil && r.rt.Retry.PreviousHosts {
+	return r.cluster.Pick(ctx)
+}
+
+func (r *Router) noHost() {
+	r.info.Flags.Set(stream.NoHealthyUpstream)
+	r.inc(stats.ClusterUpstreamCxNoneHealthy)
+	r.chargeLocal(503, false)
+	r.reply(503, "no healthy upstream", "no_healthy_upstream")
+}
+
+// start makes an attempt on a host: its pool, a stream of it.
+func (r *Router) start(h *host.Host) {
+	r.host = h
+	if r.retry.policy != nil && r.retry.policy.PreviousHosts {
 		r.tries = append(r.tries, h)
-	}
-	if r.rt.AutoHostRewrite && h.Hostname != "" {
-		r.head.SetConst(http.Authority, h.Hostname)
-	}
-	if r.rt.AttemptsInRequest {
-		r.head.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
 	}
 	a := r.l.attempt()
 	a.begin(r, h)
 	r.try = a
-	prio := 0
-	if r.rt.HighPriority {
-		prio = 1
+	a.startPool(r.cluster.Pool(r.w, h, r.priority(), r.info.Protocol))
+}
+
+// again makes another attempt after the back-off.
+func (r *Router) again() {
+	r.attempts++
+	r.info.Attempts = r.attempts
+	if c := r.target(r.head); c != nil {
+		r.moveTo(c)
 	}
-	a.startPool(r.cluster.Pool(r.w, h, prio, info.Protocol))
+	h := r.choose(true)
+	if h == nil {
+		r.noHost()
+		return
+	}
+	if r.rt.AttemptsInRequest {
+		r.head.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
+	}
+	if r.rt.TimeoutRetryHeader {
+		v := "false"
+		if r.timedOut {
+			v = "true"
+		}
+		r.head.SetConst(http.EnvoyIsTimeoutRetry, v)
+	}
+	var elapsed time.Duration
+	if r.completed > 0 {
+		elapsed = time.Duration(r.w.Now() - r.completed)
+	}
+	r.timeoutHeaders(r.head, elapsed)
+	r.start(h)
+}
+
+// moveTo makes c the request's cluster: it may have been updated since.
+func (r *Router) moveTo(c *cluster.Cluster) {
+	if c == r.cluster {
+		return
+	}
+	r.retry.end(r)
+	r.cluster = c
 }
 
 // DecodeData sends body bytes to the attempt, keeping a copy while a retry is possible.
@@ -228,7 +308,7 @@ func (r *Router) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 func (r *Router) keep(data *buffer.Buffer) bool {
 	limit := r.cb.BufferLimit()
 	if limit > 0 && r.body.Len()+data.Len() > limit {
-		r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterRetryOrShadowAbandoned))
+		r.inc(stats.ClusterRetryOrShadowAbandoned)
 		if r.try == nil && r.waiting {
 			r.reply(507, "exceeded request buffer limit while retrying upstream", "request_payload_exceeded_retry_buffer_limit")
 			return false
@@ -270,6 +350,7 @@ func (r *Router) DecodeTrailers(t *http.HeaderMap) filter.TrailersStatus {
 
 // requestEnded starts the clock: the route's timeout counts from the request's end.
 func (r *Router) requestEnded() {
+	r.completed = r.w.Now()
 	if r.done || r.timeout == 0 || r.timer.Armed() {
 		return
 	}
@@ -283,11 +364,11 @@ func (r *Router) OnDestroy() {
 	r.w.Disarm(&r.backoff)
 	if a := r.try; a != nil {
 		r.try = nil
-		a.abandon()
+		a.drop()
 	}
 	if a := r.final; a != nil {
 		r.final = nil
-		a.abandon()
+		a.drop()
 	}
 	r.body.Reset()
 	r.retry.end(r)
@@ -309,6 +390,24 @@ func (r *Router) onClient(above bool) {
 	if a := r.final; a != nil {
 		a.readDisable(above)
 	}
+}
+
+// StaticMetadata gives access to the metadata of the cluster and of the last attempt's host.
+func (r *Router) StaticMetadata(kind stream.MetadataKind, namespace string) map[string]any {
+	switch {
+	case kind == stream.ClusterMetadata && r.cluster != nil:
+		return r.cluster.Metadata()[namespace]
+	case kind == stream.HostMetadata && r.host != nil:
+		if m := r.host.Metadata(); m != nil {
+			return m.Spaces[namespace]
+		}
+	}
+	return nil
+}
+
+func isGRPC(contentType string) bool {
+	const g = "application/grpc"
+	return len(contentType) >= len(g) && contentType[:len(g)] == g && (len(contentType) == len(g) || contentType[len(g)] == '+')
 }
 
 // Next: proxy/internal/cluster/pick.go

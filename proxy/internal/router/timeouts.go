@@ -4,88 +4,103 @@ import (
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
-var timeoutHeaders = http.MakeSet(http.EnvoyUpstreamRqTimeoutMs, http.EnvoyUpstreamRqPerTryTimeoutMs, http.EnvoyUpstreamRqTimeoutAltResponse)
+// timeoutHeaders are the request headers about timeouts that do not go on.
+var timeoutHeaders = http.MakeSet(http.EnvoyUpstreamRqTimeoutMs, http.EnvoyUpstreamRqPerTryTimeoutMs, http.EnvoyUpstreamRqTimeoutAltResponse,
+	http.EnvoyUpstreamStreamDurationMs)
 
 // timeouts finds the request's timeouts: the route's, or what an internal client asks for, and tells the upstream.
 func (r *Router) timeouts(h *http.HeaderMap) {
-	r.timeout = r.rt.RouteTimeout
+	r.routeTimeout(h)
 	if p := r.rt.Retry; p != nil {
-		r.perTry = p.PerTry
+		r.perTry, r.perTryIdle = p.PerTry, p.PerTryIdle
 	}
-	isGRPC := h.Has(http.GRPCTimeout) && r.rt.HasGRPCTimeoutMax
-	if isGRPC {
-		if d, ok := grpcTimeout(h.Get(http.GRPCTimeout)); ok {
-			if r.rt.GRPCTimeoutOffset > 0 && d > r.rt.GRPCTimeoutOffset {
-				d -= r.rt.GRPCTimeoutOffset
-			}
-			if m := r.rt.GRPCTimeoutMax; m > 0 && (d == 0 || d > m) {
-				d = m
-			}
-			r.timeout = d
-		} else {
-			r.timeout = r.rt.GRPCTimeoutMax
-		}
-	}
-	if r.cfg.RespectExpectedTimeout && h.Has(http.EnvoyExpectedRqTimeoutMs) {
+	expected := r.cfg.RespectExpectedTimeout && h.Has(http.EnvoyExpectedRqTimeoutMs)
+	if expected {
 		if n, ok := atoi(h.Get(http.EnvoyExpectedRqTimeoutMs)); ok {
 			r.timeout = time.Duration(n) * time.Millisecond
 		}
-	} else if n, ok := atoi(h.Get(http.EnvoyUpstreamRqTimeoutMs)); ok {
+	}
+	if h.HasAny(&timeoutHeaders) {
+		r.headerTimeouts(h, expected)
+	}
+	if r.timeout > 0 && r.perTry >= r.timeout {
+		r.perTry = 0
+	}
+	r.timeoutHeaders(h, 0)
+}
+
+// routeTimeout is the route's timeout, or what grpc-timeout says within the route's (older) bounds. With max_stream_duration there is
+// none here: the connection manager keeps it.
+func (r *Router) routeTimeout(h *http.HeaderMap) {
+	rt := r.rt
+	switch {
+	case rt.NewTimeouts:
+	case r.grpc && rt.HasGRPCTimeoutMax:
+		d, _ := route.GRPCTimeout(h.Get(http.GRPCTimeout))
+		if o := rt.GRPCTimeoutOffset; o < d {
+			d -= o
+		}
+		if m := rt.GRPCTimeoutMax; m > 0 && (d == 0 || d > m) {
+			d = m
+		}
+		r.timeout = d
+	default:
+		r.timeout = rt.RouteTimeout
+	}
+}
+
+// headerTimeouts takes over what an internal client asks for, and removes it.
+func (r *Router) headerTimeouts(h *http.HeaderMap, expected bool) {
+	if n, ok := atoi(h.Get(http.EnvoyUpstreamRqTimeoutMs)); ok && !expected {
 		r.timeout = time.Duration(n) * time.Millisecond
 	}
 	if n, ok := atoi(h.Get(http.EnvoyUpstreamRqPerTryTimeoutMs)); ok {
 		r.perTry = time.Duration(n) * time.Millisecond
 	}
-	if r.timeout > 0 && r.perTry >= r.timeout {
-		r.perTry = 0
+	if n, ok := atoi(h.Get(http.EnvoyUpstreamStreamDurationMs)); ok {
+		r.maxDuration = time.Duration(n) * time.Millisecond
 	}
+	r.altCode = h.Has(http.EnvoyUpstreamRqTimeoutAltResponse)
 	h.RemoveSet(&timeoutHeaders)
-	if r.cfg.SuppressEnvoyHeaders {
-		return
-	}
+}
+
+// timeoutHeaders tells the upstream how long we wait for it, elapsed after the request's end.
+func (r *Router) timeoutHeaders(h *http.HeaderMap, elapsed time.Duration) {
 	expected := r.timeout
 	if r.perTry > 0 {
 		expected = r.perTry
 	}
-	if expected > 0 {
-		h.SetConst(http.EnvoyExpectedRqTimeoutMs, r.number(int(expected/time.Millisecond)))
-		if isGRPC {
-			h.SetConst(http.GRPCTimeout, r.cb.Arena().Concat(r.number(int(expected/time.Millisecond)), "m"))
+	if expected <= 0 {
+		return
+	}
+	if r.timeout > 0 && elapsed > 0 {
+		if elapsed >= r.timeout {
+			expected = time.Millisecond // 0 would mean for ever
+		} else {
+			expected = min(expected, r.timeout-elapsed)
 		}
+	}
+	ms := int(expected / time.Millisecond)
+	if !r.cfg.SuppressEnvoyHeaders {
+		h.SetConst(http.EnvoyExpectedRqTimeoutMs, r.number(ms))
+	}
+	if r.grpc && !r.rt.NewTimeouts && r.rt.HasGRPCTimeoutMax {
+		h.SetConst(http.GRPCTimeout, route.FormatGRPCTimeout(h.Arena(), expected))
 	}
 }
 
-// grpcTimeout reads a grpc-timeout header: up to eight digits and a unit (gRPC over HTTP/2, "Requests").
-func grpcTimeout(s string) (time.Duration, bool) {
-	if len(s) < 2 || len(s) > 9 {
-		return 0, false
+// timeoutCode is what timeouts are answered with.
+func (r *Router) timeoutCode() (code int, body string) {
+	if r.altCode {
+		return 204, ""
 	}
-	n, ok := atoi(s[:len(s)-1])
-	if !ok {
-		return 0, false
-	}
-	d := time.Duration(n)
-	switch s[len(s)-1] {
-	case 'H':
-		d *= time.Hour
-	case 'M':
-		d *= time.Minute
-	case 'S':
-		d *= time.Second
-	case 'm':
-		d *= time.Millisecond
-	case 'u':
-		d = (d*time.Microsecond + time.Millisecond - 1) / time.Millisecond * time.Millisecond
-	case 'n':
-		d = (d + time.Millisecond - 1) / time.Millisecond * time.Millisecond
-	default:
-		return 0, false
-	}
-	return d, true
+	return 504, "upstream request timeout"
 }
 
 // onTimeout: the route's timeout passed.
@@ -93,48 +108,72 @@ func (r *Router) onTimeout() {
 	if r.done || r.cluster == nil || r.cb == nil {
 		return
 	}
-	r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamRqTimeout))
+	code, _ := r.timeoutCode()
 	a := r.try
 	if a == nil {
 		a = r.final
 	}
 	if a != nil {
+		r.inc(stats.ClusterUpstreamRqTimeout)
 		a.host.RqTimeout.Add(1)
-		if m := a.host.Monitor; m != nil {
-			m.PutResponse(504)
+		if !a.gotHeaders {
+			if m := a.host.Monitor; m != nil {
+				m.PutResponse(code)
+			}
+			r.chargeAbort(a, code, false)
 		}
 	}
-	info := r.cb.Info()
-	info.Flags.Set(stream.UpstreamRequestTimeout)
+	r.abort("response_timeout")
+}
+
+// abort ends the request because of a timeout: by a reply, or by a reset if the response has begun.
+func (r *Router) abort(details string) {
+	r.info.Flags.Set(stream.UpstreamRequestTimeout)
 	if r.sent {
-		info.Details = "response_timeout"
+		r.info.Details = details
 		r.cb.ResetStream(http.ResetLocal)
 		return
 	}
-	r.timeoutReply("response_timeout")
+	code, body := r.timeoutCode()
+	r.reply(code, body, details)
 }
 
-func (r *Router) timeoutReply(details string) {
+// onTryTimeout: an attempt took too long.
+func (r *Router) onTryTimeout(a *attempt, counter astats.CounterIndex, details string) {
+	code, _ := r.timeoutCode()
+	r.inc(counter)
+	a.host.RqTimeout.Add(1)
+	if m := a.host.Monitor; m != nil {
+		m.PutResponse(code)
+	}
+	if r.retryReset(a, http.ResetLocal) {
+		r.timedOut = true
+		return
+	}
+	r.chargeAbort(a, code, false)
+	if !r.sent {
+		a.drop()
+	}
+	r.abort(details)
+}
+
+// onMaxDuration: an attempt has lasted as long as the upstream may be asked for.
+func (r *Router) onMaxDuration(a *attempt) {
+	r.inc(stats.ClusterUpstreamRqMaxDurationReached)
+	if r.retryReset(a, http.ResetLocal) {
+		return
+	}
+	r.info.Flags.Set(stream.UpstreamMaxStreamDurationReached)
+	const details = "upstream_max_stream_duration_reached"
+	if r.sent {
+		r.info.Details = details
+		r.cb.ResetStream(http.ResetLocal)
+		return
+	}
+	a.drop()
 	code := 504
 	if !r.ended {
 		code = 408
 	}
-	r.chargeLocal(code)
-	r.reply(code, "upstream request timeout", details)
-}
-
-func (r *Router) onPerTryTimeout(a *attempt) {
-	r.w.Stats.Inc(r.cluster.Stats().Counter(stats.ClusterUpstreamRqPerTryTimeout))
-	a.host.RqTimeout.Add(1)
-	if m := a.host.Monitor; m != nil {
-		m.PutResponse(504)
-	}
-	info := r.cb.Info()
-	if r.retry.on != 0 && r.retry.onReset(r, http.ResetLocal) && r.schedule() {
-		a.drop()
-		return
-	}
-	info.Flags.Set(stream.UpstreamRequestTimeout)
-	a.drop()
-	r.timeoutReply("upstream_per_try_timeout")
+	r.reply(code, "upstream max stream duration reached", details)
 }

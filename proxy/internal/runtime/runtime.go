@@ -69,6 +69,9 @@ func (l *Loader) Uint(key string, def uint64) uint64 { return l.current.Load().U
 // Integer is Uint, by the name that access logs know.
 func (l *Loader) Integer(key string, def uint64) uint64 { return l.current.Load().Uint(key, def) }
 
+// Bool returns a key as a truth value, def if it is none. Safe from any thread.
+func (l *Loader) Bool(key string, def bool) bool { return l.current.Load().Bool(key, def) }
+
 // Fraction returns a key as a fraction, the given one if it is not set. Safe from any thread.
 func (l *Loader) Fraction(key string, numerator, denominator uint64) (n, d uint64) {
 	return l.current.Load().Fraction(key, numerator, denominator)

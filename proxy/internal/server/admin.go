@@ -45,7 +45,7 @@ func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 		StatPrefix: "admin", Stats: s.store.Root().Scope("http.admin").Group(stats.HCM),
 		ListenerStats: scope.Scope("http.admin").Group(stats.ListenerHTTP),
 		H1Stats:       s.store.Root().Scope("http1").Group(stats.HTTP1), H2Stats: s.store.Root().Scope("http2").Group(stats.HTTP2),
-		ServerName: "envoy", UseRemoteAddress: true, SkipXFFAppend: false, GenerateRequestID: true, RejectFragment: true,
+		ServerName: "envoy", UseRemoteAddress: true, SkipXFFAppend: false, GenerateRequestID: true,
 		IdleTimeout: time.Hour, StreamIdleTimeout: 5 * time.Minute, DelayedCloseTimeout: time.Second, DrainTimeout: 5 * time.Second,
 		BufferLimit: 1 << 20, Routes: &route.Slot{}, Logs: logs,
 		H1: h1.Options{AllowAbsoluteURL: true}, H2: h2.DefaultOptions(),

@@ -88,7 +88,8 @@ func (x *extensions) router() ext.HTTPFilter {
 			return &router.Factory{Config: router.Config{
 				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
 				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
-				Stats: ctx.Scope().Group(stats.Router), Runtime: x.s.runtime,
+				SuppressGRPCFailureStats: p.SuppressGrpcRequestFailureCodeStats,
+				Stats:                    ctx.Scope().Group(stats.Router), Runtime: x.s.runtime,
 			}}, nil
 		},
 	}

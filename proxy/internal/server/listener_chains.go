@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -18,6 +19,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/hcm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/tcpproxy"
 )
 
@@ -184,8 +186,27 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 		AccessLogs: func(p *hcmv3.HttpConnectionManager) (aaccesslog.Loggers, error) {
 			return s.accessLogs(p.AccessLog)
 		},
-		LogFilter: s.mapperFilter,
+		LogFilter: s.mapperFilter, DataSource: s.dataSource, Metadata: plainMetadata(b.p.GetMetadata()),
+		Cluster: s.node().GetCluster(), Node: s.node().GetId(),
 	}
+}
+
+// dataSource reads a data source as text.
+func (s *Server) dataSource(d *corev3.DataSource) (string, error) {
+	b, err := secret.ReadSource(d)
+	return string(b), err
+}
+
+// plainMetadata turns metadata into plain values, by namespace.
+func plainMetadata(m *corev3.Metadata) map[string]map[string]any {
+	if len(m.GetFilterMetadata()) == 0 {
+		return nil
+	}
+	out := make(map[string]map[string]any, len(m.GetFilterMetadata()))
+	for ns, s := range m.GetFilterMetadata() {
+		out[ns] = s.AsMap()
+	}
+	return out
 }
 
 func (s *Server) inlineRoutes(rc *routev3.RouteConfiguration, static bool) (*route.Slot, error) {

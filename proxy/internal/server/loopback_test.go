@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -53,7 +54,7 @@ func (d *wire) Accept(event.Handle) (event.Handle, network.Address, syscall.Errn
 	}
 	h := d.pending[0]
 	d.pending = d.pending[1:]
-	return h, network.Address{}, 0
+	return h, network.AddrFrom(netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 7}), 40000)), 0
 }
 func (d *wire) Connect(*event.ConnectSpec) (event.Handle, syscall.Errno) {
 	return d.handle(), syscall.EINPROGRESS

@@ -114,6 +114,7 @@ const (
 	ClusterCanary                                 api.BlockIndex   = 242
 	ClusterHTTP1                                  api.BlockIndex   = 283
 	ClusterHTTP2                                  api.BlockIndex   = 288
+	ClusterRetry                                  api.BlockIndex   = 318
 
 	ClusterUpstreamCxConnectMs api.HistogramIndex = 0
 	ClusterUpstreamCxLengthMs  api.HistogramIndex = 1
@@ -234,6 +235,7 @@ var Cluster = api.MustTemplate("cluster",
 	api.Block(ClusterCanary, 6, "canary.", ClusterCodes),
 	api.Block(ClusterHTTP1, 7, "http1.", HTTP1),
 	api.Block(ClusterHTTP2, 7, "http2.", HTTP2),
+	api.Block(ClusterRetry, 11, "retry.", ClusterRetryCodes),
 	api.Histogram(ClusterUpstreamCxConnectMs, "upstream_cx_connect_ms", api.Milliseconds),
 	api.Histogram(ClusterUpstreamCxLengthMs, "upstream_cx_length_ms", api.Milliseconds),
 	api.Histogram(ClusterUpstreamRqPerCx, "upstream_rq_per_cx", api.Unspecified),

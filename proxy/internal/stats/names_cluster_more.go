@@ -10,6 +10,13 @@ const (
 	ClusterCodesUpstreamRqTime api.HistogramIndex = 0
 )
 
+// ClusterRetryCodes counts the codes of responses that are not sent because the request is tried again, "retry.". Its indices are
+// those of ClusterCodes.
+var ClusterRetryCodes = api.MustTemplate("cluster retry codes",
+	api.LazyCounter(ClusterCodesUpstreamRqCompleted, "upstream_rq_completed"),
+	api.Codes(ClusterCodesUpstreamRq, "upstream_rq_"),
+)
+
 // ClusterCodes is counted beside a cluster's own response codes, by where the answer came from: a block of Cluster under
 // "external.", "internal." and "canary.", and a group of its own under "zone.<from>.<to>.".
 var ClusterCodes = api.MustTemplate("cluster codes",

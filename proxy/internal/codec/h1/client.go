@@ -139,7 +139,7 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	had := len(x.message.part)
 	if had == 0 && c.opts.NewFormatter == nil {
 		if n, code, err := c.opts.fastResponse(x, b, c.maxHead()); n > 0 {
-			return n, c.headDone(x, x.message.h, code, n, len(b) > n, err)
+			return n, c.headDone(x, x.message.h, code, b[:n], len(b) > n, err)
 		}
 	}
 	raw, n, err := x.gather(c.pool, b, c.maxHead(), false, ErrHeadTooLarge)
@@ -153,7 +153,7 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	info := informational(raw)
 	if info {
 		// They go into the stream's arena, so an upstream cannot send them for ever.
-		if x.bytes.HeaderReceived+uint64(len(raw)) > uint64(c.maxHead()) {
+		if x.infos+len(raw) > c.maxHead() {
 			return n, ErrHeadTooLarge
 		}
 		h = &x.trailers
@@ -163,7 +163,8 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 	x.message.part = x.message.part[:0]
 	x.looked = false
 	if info && err == nil {
-		x.bytes.HeaderReceived += uint64(len(raw))
+		x.infos += len(raw)
+		x.bytes.HeaderReceived += headerBytes(raw, h)
 		x.bytes.Received += uint64(len(raw))
 		x.phase = phaseHead
 		x.dec.Decode1xx(h)
@@ -172,16 +173,16 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 		}
 		return n, nil
 	}
-	return n, c.headDone(x, h, code, len(raw), len(b) > n, err)
+	return n, c.headDone(x, h, code, raw, len(b) > n, err)
 }
 
-// headDone reports a final response's head of n bytes. surplus: something follows it.
-func (c *Client) headDone(x *exchange, h *http.HeaderMap, code, n int, surplus bool, err *codec.Err) *codec.Err {
-	x.bytes.HeaderReceived += uint64(n)
-	x.bytes.Received += uint64(n)
+// headDone reports a final response's head. surplus: something follows it.
+func (c *Client) headDone(x *exchange, h *http.HeaderMap, code int, raw []byte, surplus bool, err *codec.Err) *codec.Err {
+	x.bytes.Received += uint64(len(raw))
 	if err != nil {
 		return err
 	}
+	x.bytes.HeaderReceived += headerBytes(raw, h)
 	c.proto = x.version
 	if code == 101 || x.phase == phaseTunnel {
 		x.closes = true

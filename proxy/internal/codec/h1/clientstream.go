@@ -28,6 +28,7 @@ type exchangeState struct {
 	encoded bool // the request is complete
 	closes  bool // the connection ends with this stream
 	notify  bool // because the response says so
+	infos   int  // bytes of informational heads
 	above   bool
 	over    bool
 	orphan  bool
@@ -75,7 +76,7 @@ func (x *exchange) EncodeHeaders(h *http.HeaderMap, end bool) error {
 		return ErrInvalidField
 	}
 	x.sent = true
-	x.bytes.HeaderSent += uint64(n)
+	x.bytes.HeaderSent += sentHeaderBytes(n, &start)
 	x.bytes.Sent += uint64(n)
 	if end {
 		x.complete()

@@ -1,7 +1,6 @@
 package h1_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -162,7 +161,7 @@ func TestRequestEncoding(t *testing.T) {
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Error(d)
 			}
-			if b := u.stream.WireBytes(); b.Sent != uint64(len(got)) || b.HeaderSent != uint64(strings.Index(got, "\r\n\r\n")+4) {
+			if b := u.stream.WireBytes(); b.Sent != uint64(len(got)) || b.HeaderSent != fieldBytes(got, 0) {
 				t.Errorf("counted %+v", *b)
 			}
 		})

@@ -147,7 +147,7 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 		r.phase = phaseDone
 		n, err := s.opts.fastRequest(r, b, s.maxHead())
 		if n > 0 {
-			return n, s.headDone(r, n, err)
+			return n, s.headDone(r, b[:n], err)
 		}
 		r.phase = phaseHead
 	}
@@ -175,17 +175,17 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 	r.phase = phaseDone
 	err = s.opts.parseRequest(r, raw, s.pool.lines)
 	r.message.part = r.message.part[:0]
-	return n, s.headDone(r, len(raw), err)
+	return n, s.headDone(r, raw, err)
 }
 
-// headDone reports a head of n bytes.
-func (s *Server) headDone(r *request, n int, err *codec.Err) *codec.Err {
+// headDone reports a head.
+func (s *Server) headDone(r *request, raw []byte, err *codec.Err) *codec.Err {
 	s.countDropped(r)
-	r.bytes.HeaderReceived = uint64(n)
-	r.bytes.Received += uint64(n)
+	r.bytes.Received += uint64(len(raw))
 	if err != nil {
 		return s.failHead(r, err)
 	}
+	r.bytes.HeaderReceived = headerBytes(raw, r.h)
 	s.proto = r.version
 	r.dec.DecodeHeaders(r.h, r.phase == phaseDone)
 	return nil

@@ -27,6 +27,7 @@ type requestState struct {
 	closes    bool // the connection ends with this request
 	responded bool // the final response's head is sent
 	failed    bool // the request was broken
+	persists  bool // the connection goes on, whatever the response says
 	above     bool
 	over      bool // no further event; the state is given back as soon as no callback can be using it
 }
@@ -57,7 +58,7 @@ func (r *request) EncodeHeaders(h *http.HeaderMap, end bool) {
 		r.connect = false
 	}
 	tail := r.frame(h, status, end)
-	if h.Has(http.Connection) && token(h.Get(http.Connection), "close") {
+	if !r.persists && h.Has(http.Connection) && token(h.Get(http.Connection), "close") {
 		r.closes = true
 	}
 	r.head(h, status, tail)
@@ -65,6 +66,9 @@ func (r *request) EncodeHeaders(h *http.HeaderMap, end bool) {
 		r.complete()
 	}
 }
+
+// Persist makes a "connection: close" in the response's head a mere notice: requests that follow are read. Call it before EncodeHeaders.
+func (r *request) Persist() { r.persists = true }
 
 // frame decides how the response's body is delimited, and returns what the head ends with.
 func (r *request) frame(h *http.HeaderMap, status int, end bool) (tail string) {
@@ -111,7 +115,7 @@ func (r *request) head(h *http.HeaderMap, status int, tail string) {
 		blankOut(h)
 		n = max(0, o.encodeHead(r.s.out.Out(), h, start, nil, tail, &unsentResponse))
 	}
-	r.bytes.HeaderSent += uint64(n)
+	r.bytes.HeaderSent += sentHeaderBytes(n, &start)
 	r.sentBytes(n)
 }
 

@@ -1,0 +1,84 @@
+package hcm
+
+import (
+	"net/netip"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+)
+
+// local is what hcm keeps per worker.
+type local struct {
+	w    *event.Worker
+	free []*Stream
+	dead []*Stream
+	h1   h1.Pool
+	h2   h2.Pool
+	date dateCache
+	live int
+
+	localAddr netip.Addr
+	localStr  string
+}
+
+// maxFreeStreams bounds the streams that a worker keeps for reuse.
+const maxFreeStreams = 1024
+
+var locals = event.NewLocal(func(w *event.Worker) *local {
+	l := &local{w: w}
+	l.h2.Stats = w.Stats
+	return l
+})
+
+// LiveStreams returns how many streams exist on w. Tests check that it returns to zero.
+func LiveStreams(w *event.Worker) int { return locals.Get(w).live }
+
+func (l *local) get() *Stream {
+	l.live++
+	if k := len(l.free); k > 0 {
+		s := l.free[k-1]
+		l.free = l.free[:k-1]
+		return s
+	}
+	s := &Stream{}
+	s.idle.Fn = s.onIdle
+	s.request.Fn = s.onRequestTimeout
+	s.maxDuration.Fn = s.onMaxDuration
+	s.periodic.Fn = s.onPeriodic
+	return s
+}
+
+// bury takes s out of use at the end of the pass.
+func (l *local) bury(s *Stream) {
+	if len(l.dead) == 0 {
+		l.w.QueueFlush(l)
+	}
+	l.dead = append(l.dead, s)
+}
+
+// Flush is the worker's call at the end of the pass: what died in it may be used again.
+func (l *local) Flush() {
+	for i, s := range l.dead {
+		l.dead[i] = nil
+		s.release()
+		l.live--
+		if len(l.free) < maxFreeStreams {
+			l.free = append(l.free, s)
+		} else {
+			l.w.Remove(&s.idle)
+			l.w.Remove(&s.request)
+			l.w.Remove(&s.maxDuration)
+			l.w.Remove(&s.periodic)
+		}
+	}
+	l.dead = l.dead[:0]
+}
+
+func (s *Stream) release() {
+	s.req.Release()
+	s.reply.Release()
+	s.arena.Release()
+	s.h, s.enc, s.table, s.route, s.match = nil, nil, nil, nil, route.Request{}
+}

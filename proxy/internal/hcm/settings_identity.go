@@ -1,0 +1,142 @@
+package hcm
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+	headerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/custom_header/v3"
+	xffv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/xff/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+)
+
+// identity takes over what says who a client is, and what is told of it.
+func (c *Config) identity(p *hcmv3.HttpConnectionManager, d Deps) error {
+	c.SchemeOverwrite = p.GetSchemeHeaderTransformation().GetSchemeToOverwrite()
+	c.MapIPv4 = p.RepresentIpv4RemoteAddressAsIpv4MappedIpv6
+	if p.GetAddUserAgent().GetValue() {
+		c.UserAgent, c.Node = d.Cluster, d.Node
+	}
+	var err error
+	if c.Internal, err = prefixes(p.GetInternalAddressConfig().GetCidrRanges()); err != nil {
+		return fmt.Errorf("internal_address_config: %w", err)
+	}
+	c.InternalUnix = p.GetInternalAddressConfig().GetUnixSockets()
+	x := p.GetSetCurrentClientCertDetails()
+	c.ClientCert = ClientCert{Mode: CertMode(p.ForwardClientCertDetails), Subject: x.GetSubject().GetValue(), Cert: x.GetCert(),
+		Chain: x.GetChain(), DNS: x.GetDns(), URI: x.GetUri(), Issuer: x.GetIssuer()}
+	if p.GetUseRemoteAddress().GetValue() && len(p.OriginalIpDetectionExtensions) > 0 {
+		return errors.New("Original IP detection extensions and use_remote_address may not be mixed") //nolint:staticcheck // Envoy's text
+	}
+	if p.XffNumTrustedHops > 0 && len(p.OriginalIpDetectionExtensions) > 0 {
+		return errors.New("Original IP detection extensions and xff_num_trusted_hops may not be mixed") //nolint:staticcheck // Envoy's text
+	}
+	for _, e := range p.OriginalIpDetectionExtensions {
+		det, err := detector(e)
+		if err != nil {
+			return fmt.Errorf("original_ip_detection_extensions: %w", err)
+		}
+		c.Detection = append(c.Detection, det)
+	}
+	for _, e := range p.EarlyHeaderMutationExtensions {
+		var m earlyv3.HeaderMutation
+		a := e.GetTypedConfig()
+		if !a.MessageIs(&m) {
+			return notRegistered(e)
+		}
+		if err := a.UnmarshalTo(&m); err != nil {
+			return err
+		}
+		out, err := route.HeaderMutations(m.Mutations, d.Format)
+		if err != nil {
+			return fmt.Errorf("early_header_mutation_extensions: %w", err)
+		}
+		c.EarlyMutations = append(c.EarlyMutations, out)
+	}
+	return nil
+}
+
+func notRegistered(e *corev3.TypedExtensionConfig) error {
+	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", e.GetName(), shortURL(e.GetTypedConfig())) //nolint:staticcheck // Envoy's text
+}
+
+func prefixes(list []*corev3.CidrRange) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, x := range list {
+		a, err := netip.ParseAddr(x.AddressPrefix)
+		if err != nil {
+			return nil, fmt.Errorf("malformed IP address: %s", x.AddressPrefix)
+		}
+		out = append(out, netip.PrefixFrom(a, min(int(x.GetPrefixLen().GetValue()), a.BitLen())).Masked())
+	}
+	return out, nil
+}
+
+// detector builds one way to find out who the client is.
+func detector(e *corev3.TypedExtensionConfig) (Detector, error) {
+	a := e.GetTypedConfig()
+	var h headerv3.CustomHeaderConfig
+	var x xffv3.XffConfig
+	switch {
+	case a.MessageIs(&h):
+		if err := a.UnmarshalTo(&h); err != nil {
+			return nil, err
+		}
+		out := &headerDetector{name: strings.ToLower(h.HeaderName), trusted: h.AllowExtensionToSetAddressAsTrusted}
+		if s := h.RejectWithStatus; s != nil {
+			if out.reject = int(s.Code); out.reject < 400 || out.reject > 511 {
+				out.reject = 403
+			}
+		}
+		return out, nil
+	case a.MessageIs(&x):
+		if err := a.UnmarshalTo(&x); err != nil {
+			return nil, err
+		}
+		if x.XffTrustedCidrs != nil && x.XffNumTrustedHops > 0 {
+			return nil, errors.New("Cannot set both xff_num_trusted_hops and xff_trusted_cidrs") //nolint:staticcheck // Envoy's text
+		}
+		nets, err := prefixes(x.GetXffTrustedCidrs().GetCidrs())
+		if err != nil {
+			return nil, err
+		}
+		return &xffDetector{hops: int(x.XffNumTrustedHops), trusted: nets, append: x.SkipXffAppend != nil && !x.SkipXffAppend.Value}, nil
+	}
+	return nil, notRegistered(e)
+}
+
+// paths takes over the rules for paths.
+func (c *Config) paths(p *hcmv3.HttpConnectionManager) {
+	if p.NormalizePath != nil {
+		c.NormalizePath = p.NormalizePath.Value
+	} else if c.Runtime != nil {
+		n, d := c.Runtime.Fraction("http_connection_manager.normalize_path", 0, 100)
+		c.NormalizePath = d > 0 && n >= d
+	}
+	action := p.PathWithEscapedSlashesAction
+	if action == hcmv3.HttpConnectionManager_IMPLEMENTATION_SPECIFIC_DEFAULT {
+		action = hcmv3.HttpConnectionManager_PathWithEscapedSlashesAction(c.uint("http_connection_manager.path_with_escaped_slashes_action", 0))
+	}
+	switch action {
+	case hcmv3.HttpConnectionManager_REJECT_REQUEST:
+		c.EscapedSlashes = RejectSlashes
+	case hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT:
+		c.EscapedSlashes = RedirectSlashes
+	case hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD:
+		c.EscapedSlashes = UnescapeSlashes
+	}
+}
+
+// logging takes over when access logs are written.
+func (c *Config) logging(p *hcmv3.HttpConnectionManager) {
+	c.LogStart, c.LogInterval = p.FlushAccessLogOnNewRequest, or(p.AccessLogFlushInterval, 0) //nolint:staticcheck // deprecated and still accepted
+	if o := p.AccessLogOptions; o != nil {
+		c.LogStart, c.LogInterval = o.FlushAccessLogOnNewRequest, or(o.AccessLogFlushInterval, 0)
+		c.LogTunnel = o.FlushLogOnTunnelSuccessfullyEstablished
+	}
+}
