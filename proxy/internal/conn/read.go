@@ -189,6 +189,12 @@ func (c *Conn) checkPausedHangup() {
 func (c *Conn) eof() {
 	c.rdReady = false
 	if c.sawEOF {
+		// A reset behind the FIN reads as another end of stream; only the socket's error tells.
+		if c.hangup && c.state == open {
+			if e := c.w.Driver.SocketError(c.h); e != 0 {
+				c.remoteError(e)
+			}
+		}
 		return
 	}
 	c.sawEOF = true

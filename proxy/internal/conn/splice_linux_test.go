@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 )
@@ -74,4 +75,18 @@ func TestSplice(t *testing.T) {
 	}
 	a.c.CloseWrite()
 	r.run("the end was told", func() bool { return b.eof == 1 })
+}
+
+// A peer that has sent its FIN and then resets the connection is noticed, although there is nothing to read any more.
+func TestResetAfterFIN(t *testing.T) {
+	r := newRig(t, event.KindEpoll)
+	c, s := r.pair(func(c, s *end) { c.c.EnableHalfClose(); s.c.EnableHalfClose() })
+	c.c.CloseWrite()
+	r.run("the end came", func() bool { return s.eof == 1 })
+	r.settle()
+	c.c.Close(network.Abort, "")
+	r.run("the reset was noticed", func() bool { return s.closed == 1 })
+	if !s.why.Remote || !s.why.Reset {
+		t.Errorf("%+v", s.why)
+	}
 }

@@ -45,4 +45,7 @@ func (b *Balance) pick(w *event.Worker) *event.Worker {
 	return b.workers[best]
 }
 
+// hold counts a connection that came to w in another way.
+func (b *Balance) hold(w *event.Worker) { b.counts[w.Index].n.Add(1) }
+
 func (b *Balance) release(w *event.Worker) { b.counts[w.Index].n.Add(-1) }

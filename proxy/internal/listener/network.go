@@ -17,7 +17,7 @@ type manager struct {
 	filters []active
 	next    conn.Handler
 	buf     buffer.Buffer
-	from    int  // the filter that the next bytes begin with
+	from    int  // the filter that the next bytes begin with, once
 	begun   int  // filters whose OnNewConnection was called; one more: the terminal's
 	started bool // OnNewConnection of the manager was called
 	eof     bool // the peer sends no more
@@ -64,21 +64,28 @@ func (m *manager) OnNewConnection() {
 
 // begin calls OnNewConnection of the filters that have not seen it, and of the terminal after the last, until one stops.
 func (m *manager) begin() {
-	for m.begun < len(m.filters) {
-		a := &m.filters[m.begun]
-		m.begun++
-		if a.f.OnNewConnection(a) == network.StopIteration || !m.s.IsOpen() {
-			m.from = a.index
+	for i := m.begun; i <= len(m.filters); i++ {
+		if !m.enter(i) {
 			return
 		}
 	}
-	if m.begun == len(m.filters) {
-		m.begun++
-		m.settle()
-		if n, ok := m.next.(Beginner); ok {
-			n.OnNewConnection()
-		}
+}
+
+// enter tells whether filter i (or the terminal, behind the last) may get bytes: it calls OnNewConnection if that was not done.
+func (m *manager) enter(i int) bool {
+	if i < m.begun {
+		return true
 	}
+	m.begun++
+	if i < len(m.filters) {
+		a := &m.filters[i]
+		return a.f.OnNewConnection(a) == network.Continue && m.s.IsOpen()
+	}
+	m.settle()
+	if n, ok := m.next.(Beginner); ok {
+		n.OnNewConnection()
+	}
+	return m.s.IsOpen()
 }
 
 // settle finds out whether the filters have seen enough.
@@ -107,19 +114,20 @@ func (m *manager) OnData(b []byte) int {
 	return n
 }
 
-// iterate gives buf to the filters from m.from on, then to the terminal.
+// iterate gives buf to the filters from m.from on, then to the terminal. A filter that stopped in OnNewConnection gets the bytes all
+// the same, and says for itself whether it lets them pass.
 func (m *manager) iterate() {
 	first := m.from
 	m.from = 0
 	for i := first; i < len(m.filters); i++ {
-		if !m.reach(i) {
+		if !m.enter(i) {
 			return
 		}
 		if m.filters[i].f.OnData(&m.buf, false) == network.StopIteration || !m.s.IsOpen() {
 			return
 		}
 	}
-	if !m.reach(len(m.filters)) || !m.s.IsOpen() {
+	if !m.enter(len(m.filters)) {
 		return
 	}
 	m.settle()
@@ -127,9 +135,6 @@ func (m *manager) iterate() {
 		m.buf.Drain(m.next.OnData(m.buf.Linearize(m.buf.Len())))
 	}
 }
-
-// reach tells whether filter i (or the terminal) has begun. If it has not, the ones before it get no further either.
-func (m *manager) reach(i int) bool { return i < m.begun }
 
 // OnEOF implements conn.Handler.
 func (m *manager) OnEOF() {
@@ -141,14 +146,13 @@ func (m *manager) passEOF(first int) {
 	if m.eofDone {
 		return
 	}
+	defer m.buf.Reset()
 	for i := first; i < len(m.filters) && !m.direct; i++ {
-		if !m.reach(i) || m.filters[i].f.OnData(&m.buf, true) == network.StopIteration || !m.s.IsOpen() {
-			m.buf.Reset()
+		if !m.enter(i) || m.filters[i].f.OnData(&m.buf, true) == network.StopIteration || !m.s.IsOpen() {
 			return
 		}
 	}
-	m.buf.Reset()
-	if m.reach(len(m.filters)) {
+	if m.enter(len(m.filters)) {
 		m.eofDone = true
 		m.next.OnEOF()
 	}
@@ -192,17 +196,14 @@ func (a *active) ContinueReading() {
 	if !m.s.IsOpen() || m.direct {
 		return
 	}
-	if m.begun == a.index+1 {
-		m.begin()
-		if !m.s.IsOpen() {
-			return
-		}
-	}
 	m.from = a.index + 1
-	if m.s.Unread() > 0 {
+	switch {
+	case m.s.Unread() > 0:
 		m.s.Redeliver()
-	} else if m.eof {
+	case m.eof:
 		m.passEOF(m.from)
+	case m.begun == a.index+1:
+		m.begin()
 	}
 }
 

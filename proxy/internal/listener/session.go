@@ -83,6 +83,9 @@ func (s *session) redirect() bool {
 			return false
 		}
 	}
+	if to.Balance != nil {
+		to.Balance.hold(s.w())
+	}
 	s.l.leave(s.w())
 	s.l = to
 	s.c.Info.From = to.entrance
