@@ -74,7 +74,7 @@ func TestHTTP(t *testing.T) {
 			t.Run(name+" to "+upName, func(t *testing.T) {
 				// Envoy closes a connection on which more than two answers wait to be sent.
 				o := simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Stats: map[string]uint64{}}
-				games(t, 100, simtest.Proxy(config(up), 2), o)
+				games(t, 60, simtest.Proxy(config(up), 2), o)
 				happened(t, o.Stats,
 					"http.h1.downstream_rq_2xx", "http.h1.downstream_rq_4xx", "http.h1.downstream_rq_5xx",
 					"http.h1.downstream_cx_destroy_remote_active_rq", "http.h1.downstream_rq_tx_reset",
@@ -94,7 +94,7 @@ func TestRetries(t *testing.T) {
                   timeout: 80s
                   retry_policy: {retry_on: "5xx,reset,connect-failure,gateway-error", num_retries: 2, per_try_timeout: 20s}`, 1)
 	seen := map[string]uint64{}
-	games(t, 100, simtest.Proxy(retrying, 2), simtest.Options{Pipeline: 2, Retries: 2, Stats: seen})
+	games(t, 60, simtest.Proxy(retrying, 2), simtest.Options{Pipeline: 2, Retries: 2, Stats: seen})
 	happened(t, seen, "cluster.b.upstream_rq_retry", "cluster.b.upstream_rq_retry_success",
 		"cluster.b.upstream_rq_retry_limit_exceeded", "cluster.b.upstream_rq_per_try_timeout")
 }
@@ -102,7 +102,7 @@ func TestRetries(t *testing.T) {
 // happened checks that the games met what they are played for.
 func happened(t *testing.T, seen map[string]uint64, counters ...string) {
 	t.Helper()
-	if os.Getenv("DRAGOMAN_SIM_SEED") != "" {
+	if os.Getenv("DRAGOMAN_SIM_SEED") != "" || testing.Short() {
 		return
 	}
 	for _, name := range counters {
@@ -116,6 +116,9 @@ func happened(t *testing.T, seen map[string]uint64, counters ...string) {
 func games(t *testing.T, n uint64, build simtest.Build, o simtest.Options) {
 	t.Helper()
 	from := uint64(0)
+	if testing.Short() {
+		n = min(n, 20)
+	}
 	if s := os.Getenv("DRAGOMAN_SIM_SEEDS"); s != "" {
 		n = number(t, s)
 	}

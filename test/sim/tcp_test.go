@@ -41,7 +41,7 @@ func TestTCP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := simtest.Options{Protocol: simtest.TCP, Stats: map[string]uint64{}}
-			games(t, 100, simtest.Proxy(bootstrap, 2), o)
+			games(t, 60, simtest.Proxy(bootstrap, 2), o)
 			happened(t, o.Stats, "tcp.t.downstream_cx_total", "cluster.b.upstream_cx_connect_fail", "cluster.b.upstream_cx_connect_timeout")
 		})
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -17,18 +19,26 @@ import (
 
 // Proxy builds a whole proxy of n workers from a bootstrap in YAML. In it LISTEN stands for the socket address of Net.Listen, and
 // UPSTREAM_0, UPSTREAM_1 and so on for those of Net.Upstreams.
-func Proxy(bootstrap string, n int) Build {
+func Proxy(bootstrap string, n int) Build { return Dynamic(bootstrap, n, nil) }
+
+// Dynamic is Proxy with resource files, which the bootstrap names by path. Each has one or more versions; it begins with the first,
+// and while the game goes on others are moved into its place.
+func Dynamic(bootstrap string, n int, versions map[string][]string) Build {
 	return func(w *World, net Net) (System, error) {
-		text := strings.ReplaceAll(bootstrap, "LISTEN", socketAddress(net.Listen))
-		for i, u := range net.Upstreams {
-			text = strings.ReplaceAll(text, fmt.Sprint("UPSTREAM_", i), socketAddress(u))
+		fill := func(text string) string {
+			text = strings.ReplaceAll(text, "LISTEN", socketAddress(net.Listen))
+			for i, u := range net.Upstreams {
+				text = strings.ReplaceAll(text, fmt.Sprint("UPSTREAM_", i), socketAddress(u))
+			}
+			return text
 		}
-		splice := w.Rand("splice").IntN(2) == 0
-		boot, err := config.Open("", config.Options{ConfigYAML: text})
+		boot, err := config.Open("", config.Options{ConfigYAML: fill(bootstrap)})
 		if err != nil {
 			return nil, err
 		}
-		s, err := server.New(server.Config{
+		p := &proxySystem{files: newFiles(versions, fill)}
+		splice := w.Rand("splice").IntN(2) == 0
+		p.s, err = server.New(server.Config{
 			Boot: boot, Concurrency: n, Clock: w.Clock(), Rand: w.Rand,
 			Driver: func(worker string) (event.Driver, error) {
 				if splice {
@@ -36,17 +46,19 @@ func Proxy(bootstrap string, n int) Build {
 				}
 				return w.Driver(worker), nil
 			},
+			ReadFile: p.files.read, Watcher: p.files, Inline: true,
+			// Games are short: those who must leave are told at once.
+			Options: server.Options{DrainImmediate: true, DrainTime: 10 * time.Minute},
 		})
 		if err != nil {
 			return nil, err
 		}
-		p := &proxySystem{s: s}
 		for _, k := range p.Workers() {
 			k.Bufs.Poison = true
 		}
 		var failed error
-		s.Main().Post(func() { s.Start(func(err error) { failed = err }) })
-		live := func() bool { return failed != nil || s.State() == server.Live }
+		p.s.Main().Post(func() { p.s.Start(func(err error) { failed = err }) })
+		live := func() bool { return failed != nil || p.s.State() == server.Live }
 		if err := w.Run(p.Workers(), live, settleTime); err != nil {
 			return nil, fmt.Errorf("starting: %w", err)
 		}
@@ -59,7 +71,13 @@ func socketAddress(a network.Address) string {
 }
 
 // proxySystem is a Server whose loops the world steps.
-type proxySystem struct{ s *server.Server }
+type proxySystem struct {
+	s     *server.Server
+	files *files
+}
+
+// Push changes one of the files.
+func (p *proxySystem) Push(r *rand.Source) { p.files.push(r) }
 
 func (p *proxySystem) Workers() []*event.Worker {
 	return append([]*event.Worker{p.s.Main()}, p.s.Workers()...)

@@ -175,6 +175,9 @@ func (g *game) play(build Build) error {
 	if g.sys, err = build(g.w, g.net); err != nil {
 		return err
 	}
+	if p, ok := g.sys.(pusher); ok {
+		g.push(p, g.w.Rand("push"))
+	}
 	for i := range g.o.Clients {
 		g.client(fmt.Sprint("client", i), g.o.Requests, g.w.Rand(fmt.Sprint("client", i)))
 	}
@@ -203,6 +206,19 @@ func (g *game) play(build Build) error {
 		return err
 	}
 	return g.ledger.err()
+}
+
+// pusher is a System whose configuration may change.
+type pusher interface{ Push(r *rand.Source) }
+
+// push changes the configuration every now and then, as long as there are clients.
+func (g *game) push(p pusher, r *rand.Source) {
+	g.w.After(time.Duration(r.IntN(2e8)), func() {
+		if g.pending > 0 {
+			p.Push(r)
+			g.push(p, r)
+		}
+	})
 }
 
 // setUp draws what was left open.
