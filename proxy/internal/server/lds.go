@@ -111,7 +111,9 @@ func (s *Server) gaugeWarming() {
 			n++
 		}
 	}
-	s.store.SetGauge(s.process.listeners.Gauge(stats.ListenerManagerTotalListenersWarming), n)
+	g := s.process.listeners
+	s.store.SetGauge(g.Gauge(stats.ListenerManagerTotalListenersWarming), n)
+	s.store.SetGauge(g.Gauge(stats.ListenerManagerTotalListenersActive), uint64(len(s.order)))
 }
 
 // openNew lets a listener serve.
@@ -147,6 +149,7 @@ func (s *Server) updateChains(a *activeListener, b *listenerBuild, version strin
 		a.build = b
 		s.describe(a, b.p, version, true)
 		a.l.SetChains(b.set)
+		s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		var gone []*chainUse
 		for h, u := range old.byHash {
 			if b.byHash[h] != u {
@@ -231,6 +234,7 @@ func (s *Server) takeSockets(old, a *activeListener) {
 		}
 	}
 	if !missing {
+		s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		drop()
 		return
 	}
@@ -238,6 +242,8 @@ func (s *Server) takeSockets(old, a *activeListener) {
 		if err != nil {
 			s.countListener(stats.ListenerManagerListenerCreateFailure, 1)
 			s.logger("config").Warn("listener failed to listen", "listener", a.name, "error", err)
+		} else {
+			s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		}
 		drop()
 	})
@@ -292,8 +298,8 @@ func (s *Server) removeListener(name string) {
 	if a.warming != nil {
 		a.warming.abandon(a.build.byHash)
 		a.warming = nil
-		s.gaugeWarming()
 	}
+	s.gaugeWarming()
 	s.route()
 	a.closeSockets()
 	s.drainListener(a)
