@@ -135,8 +135,8 @@ func (s *Server) dynamicOptions() config.Options {
 	c := &s.cfg.Options.CommandLine
 	o := config.Options{AllowUnknownFields: !c.RejectUnknownDynamicFields}
 	if o.AllowUnknownFields && !c.IgnoreUnknownDynamicFields {
-		o.OnUnknownField = func(e *config.Error) {
-			s.count(stats.ServerDynamicUnknownFields, 1)
+		o.OnUnknownField = func(e *config.Error) { // resources are decoded away from the main loop
+			s.main.Post(func() { s.count(stats.ServerDynamicUnknownFields, 1) })
 			s.logger("misc").Warn("unknown field in dynamic configuration", "path", e.Path, "problem", e.Msg)
 		}
 	}

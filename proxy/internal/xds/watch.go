@@ -101,7 +101,8 @@ func (n *Notify) tell(e fsnotify.Event) {
 	n.mu.Lock()
 	var hit []*watch
 	for _, x := range n.folders[filepath.Dir(e.Name)] {
-		if x.folder || x.path == filepath.Clean(e.Name) {
+		// In a folder only what appears counts, as in Envoy: a log file that grows there is no change of configuration.
+		if x.folder && e.Has(fsnotify.Create) || x.path == filepath.Clean(e.Name) {
 			hit = append(hit, x)
 		}
 	}
