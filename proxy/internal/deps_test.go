@@ -106,7 +106,7 @@ var fences = map[string][]string{
 	"golang.org/x/sys":                          {"proxy/internal/event", "proxy/internal/socket", "proxy/internal/hotrestart", "cmd/dragoman"},
 	"google.golang.org/genproto":                {"internal/xdstype", "proxy/internal", "agent", "control"},
 	"google.golang.org/grpc":                    {"agent", "control", "test"},
-	"google.golang.org/protobuf":                {"api", "internal", "proxy", "extensions", "agent", "control", "cmd", "test"},
+	"google.golang.org/protobuf":                {"api", "internal", "proxy", "extensions", "agent", "control", "cmd", "examples", "test"},
 }
 
 // testOnly are modules that only test files, proxytest and test/ import.
