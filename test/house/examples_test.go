@@ -7,19 +7,29 @@ import (
 	"testing"
 )
 
-// TestExamples has the real command validate every configuration under examples, and asks for each to be described.
-// What an example does when it runs is shown by the scenarios.
+// TestExamples has the real command validate every configuration that stands in examples itself, and asks for each to be
+// described. A folder is a program that brings its own extensions: it has a test of its own instead.
 func TestExamples(t *testing.T) {
 	page := read(t, "examples/README.md")
 	var configs []string
+	tested := map[string]bool{}
 	for _, file := range files(t, func(rel string) bool { return strings.HasPrefix(rel, "examples/") }) {
-		if ext := filepath.Ext(file); ext == ".yaml" || ext == ".json" {
+		name := strings.TrimPrefix(file, "examples/")
+		if folder, _, inFolder := strings.Cut(name, "/"); inFolder {
+			tested[folder] = tested[folder] || isTest(file)
+		} else if ext := filepath.Ext(name); ext == ".yaml" || ext == ".json" {
 			configs = append(configs, file)
+			if !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("examples/README.md does not describe %s", name)
+			}
 		}
 	}
-	for _, file := range configs {
-		if name := strings.TrimPrefix(file, "examples/"); !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("examples/README.md does not describe %s", name)
+	for folder, ok := range tested {
+		if !ok {
+			t.Errorf("examples/%s has no test", folder)
+		}
+		if !strings.Contains(page, "`"+folder+"/`") {
+			t.Errorf("examples/README.md does not describe %s/", folder)
 		}
 	}
 	if len(configs) == 0 {
@@ -27,6 +37,9 @@ func TestExamples(t *testing.T) {
 	}
 	binary := buildCommand(t)
 	for _, file := range configs {
+		if exists(filepath.Dir(file) + "/main.go") {
+			continue
+		}
 		t.Run(file, func(t *testing.T) {
 			cmd := exec.Command(binary, "proxy", "--mode", "validate", "-c", file)
 			cmd.Dir = root
