@@ -37,9 +37,6 @@ func TestExamples(t *testing.T) {
 	}
 	binary := buildCommand(t)
 	for _, file := range configs {
-		if exists(filepath.Dir(file) + "/main.go") {
-			continue
-		}
 		t.Run(file, func(t *testing.T) {
 			cmd := exec.Command(binary, "proxy", "--mode", "validate", "-c", file)
 			cmd.Dir = root
