@@ -134,7 +134,7 @@ func (s *Server) openNew(a *activeListener) {
 // updateChains is the update in place: chains that are gone drain, the others keep their connections.
 func (s *Server) updateChains(a *activeListener, b *listenerBuild, version string) error {
 	b.l = a.l
-	b.scope = a.build.scope
+	b.scope, b.wanted = a.build.scope, a.build.wanted
 	addr, err := address(b.p.GetAddress())
 	if err != nil {
 		return at("address", err)
@@ -195,33 +195,26 @@ func (s *Server) replaceListener(a *activeListener, b *listenerBuild, version st
 // that is closed when the new ones are open.
 func (s *Server) takeSockets(old, a *activeListener) {
 	have := map[network.Address][]*listener.Acceptor{}
-	for i, x := range specs(old.l) {
+	for i, x := range old.build.wanted {
 		list := old.accs
 		if i > 0 && i-1 < len(old.more) {
 			list = old.more[i-1]
 		}
-		have[x.Address] = list
+		have[x] = list
 	}
 	missing := false
 	kept := map[network.Address]bool{}
-	for i, x := range specs(a.l) {
-		list := have[x.Address]
+	for i, x := range a.build.wanted {
+		list := have[x]
 		if a.unbound || len(list) == 0 {
-			missing = !a.unbound
+			missing = missing || !a.unbound
 			continue
 		}
-		kept[x.Address] = true
+		kept[x] = true
+		a.take(i, list)
 		for _, acc := range list {
 			acc.Worker().Post(func() { acc.Serve(a.l) })
 		}
-		if i == 0 {
-			a.accs, a.bound = list, old.bound
-			continue
-		}
-		for len(a.more) < i {
-			a.more = append(a.more, nil)
-		}
-		a.more[i-1] = list
 	}
 	drop := func() {
 		for addr, list := range have {
@@ -247,6 +240,19 @@ func (s *Server) takeSockets(old, a *activeListener) {
 		}
 		drop()
 	})
+}
+
+// take makes sockets those of a's address i.
+func (a *activeListener) take(i int, list []*listener.Acceptor) {
+	at := list[0].LocalAddress()
+	if i == 0 {
+		a.accs, a.bound, a.l.Spec.Address = list, at, at
+		return
+	}
+	for len(a.more) < i {
+		a.more = append(a.more, nil)
+	}
+	a.more[i-1], a.l.More[i-1].Address = list, at
 }
 
 // openMissing opens the sockets that a has not yet, one after the other, and lets them accept.

@@ -34,6 +34,8 @@ type listenerBuild struct {
 	scope astats.Scope
 	limit int
 	set   *listener.Chains
+	// wanted are the addresses as configured: the kernel may have given ports.
+	wanted []network.Address
 	// fixed is the hash of everything but the chains, whole that of all; byHash finds the chains that may live on.
 	fixed, whole uint64
 	byHash       map[uint64]*chainUse
@@ -200,6 +202,9 @@ func (b *listenerBuild) sockets(addr network.Address) error {
 		}
 		more.Mode = x.GetAddress().GetPipe().GetMode()
 		b.l.More = append(b.l.More, more)
+	}
+	for _, x := range specs(b.l) {
+		b.wanted = append(b.wanted, x.Address)
 	}
 	return nil
 }
