@@ -3,40 +3,28 @@ package sni_cluster_test
 import (
 	"testing"
 
+	sniv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_cluster/v3"
+
 	"github.com/dragoman-proxy/dragoman/api/network"
-	snicluster "github.com/dragoman-proxy/dragoman/extensions/filters/network/sni_cluster"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/network/sni_cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/proxytest/filtertest"
 )
 
-type link struct {
-	network.Connection
-	info network.ConnInfo
-}
-
-func (l *link) Info() *network.ConnInfo { return &l.info }
-
-type callbacks struct {
-	network.ReadCallbacks
-	l *link
-}
-
-func (c callbacks) Connection() network.Connection { return c.l }
-
-func TestNamesTheCluster(t *testing.T) {
-	for _, name := range []string{"a.example.com", ""} {
-		mk, err := snicluster.Extension.New(nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &link{}
+func TestNameBecomesCluster(t *testing.T) {
+	for _, name := range []string{"", "a.example.com"} {
+		var info network.ConnInfo
 		if name != "" {
-			l.info.SetHello().ServerName = name
+			info.SetHello().ServerName = name
 		}
-		if st := mk(nil).OnNewConnection(callbacks{l: l}); st != network.Continue {
-			t.Errorf("%q: the chain stopped", name)
+		n := filtertest.NewContext().Connect(t, &sni_cluster.Extension, &sniv3.SniCluster{}, info)
+		got := ""
+		if n.Info().HasFilterState() {
+			v, _ := n.Info().FilterState().Get(network.TCPProxyCluster)
+			got, _ = v.(string)
 		}
-		got, ok := l.info.FilterState().Get(network.TCPProxyCluster)
-		if ok != (name != "") || ok && got != name {
-			t.Errorf("%q: the cluster is %v (%v)", name, got, ok)
+		n.Receive("bytes", false)
+		if got != name || n.Passed != "bytes" || n.Status != network.Continue {
+			t.Errorf("name %q: cluster %q, passed %q", name, got, n.Passed)
 		}
 	}
 }
