@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,7 @@ type Server struct {
 	workers []*event.Worker
 	store   *stats.Store
 	threads threads
+	working sync.WaitGroup // the workers
 	collect collector
 
 	clusters  *cluster.Manager
@@ -322,7 +324,8 @@ func (s *Server) startSecond(failed func(error)) {
 // Run serves until ctx ends, then drains and returns. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	for _, w := range s.workers {
-		s.threads.start(w, true, nil)
+		s.working.Add(1)
+		s.threads.start(w, true, s.working.Done)
 	}
 	stopWatch := s.watchBugs()
 	failed := make(chan error, 1)
@@ -357,9 +360,8 @@ func (s *Server) shutdown() {
 		})
 		w.Stop()
 	}
-	done := make(chan struct{})
-	s.main.Post(func() { close(done) })
-	<-done
+	// What the workers have logged to the last is flushed by the main loop: they must have ended before.
+	s.working.Wait()
 	s.main.Post(func() {
 		if a := s.adminListener; a != nil && len(a.accs) > 0 {
 			a.accs[0].Close()
