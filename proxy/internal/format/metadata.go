@@ -138,10 +138,16 @@ func buildFilterState(b *builder) (*operator, error) {
 		return nil, errStateField
 	}
 	object := func(c *Context) (any, bool) {
-		if !c.Info.HasFilterState() {
-			return nil, false
+		if c.Info.HasFilterState() {
+			if v, ok := c.Info.FilterState().Get(key); ok {
+				return v, true
+			}
 		}
-		return c.Info.FilterState().Get(key)
+		// A stream sees what was left on its connection.
+		if n := c.Info.Conn; n != nil && n.HasFilterState() {
+			return n.FilterState().Get(key)
+		}
+		return nil, false
 	}
 	switch form {
 	case "PLAIN":
