@@ -111,9 +111,7 @@ func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
 	}
 	c := &httpConfig{common: cfg.GetCommonHttpProtocolOptions(), //nolint:staticcheck // deprecated, still read by Envoy
 		h1: cfg.GetHttpProtocolOptions(), h2: cfg.GetHttp2ProtocolOptions()} //nolint:staticcheck // deprecated, still read by Envoy
-	if err := upstreamHTTP("", cfg.GetUpstreamHttpProtocolOptions()); err != nil { //nolint:staticcheck // deprecated, still read by Envoy
-		return nil, err
-	}
+	upstreamHTTP(o, cfg.GetUpstreamHttpProtocolOptions()) //nolint:staticcheck // deprecated, still read by Envoy
 	switch {
 	case cfg.GetProtocolSelection() == clusterv3.Cluster_USE_DOWNSTREAM_PROTOCOL: //nolint:staticcheck // deprecated, still read by Envoy
 		o.Protocol = pool.Downstream
@@ -129,9 +127,7 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 	if err := any.UnmarshalTo(&m); err != nil {
 		return nil, rejected(path, err.Error())
 	}
-	if err := upstreamHTTP(path, m.GetUpstreamHttpProtocolOptions()); err != nil {
-		return nil, err
-	}
+	upstreamHTTP(o, m.GetUpstreamHttpProtocolOptions())
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -182,17 +178,10 @@ func onlyUpstreamCodec(m *httpv3.HttpProtocolOptions) bool {
 	return len(f) == 1 && f[0].GetTypedConfig().GetTypeUrl() == "type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"
 }
 
-func upstreamHTTP(path string, o *corev3.UpstreamHttpProtocolOptions) error {
-	path += "upstream_http_protocol_options."
-	switch {
-	case o.GetAutoSni():
-		return notYet(path + "auto_sni")
-	case o.GetAutoSanValidation():
-		return notYet(path + "auto_san_validation")
-	case o.GetOverrideAutoSniHeader() != "":
-		return notYet(path + "override_auto_sni_header")
-	}
-	return nil
+// upstreamHTTP takes over what requests say about the TLS of their connections.
+func upstreamHTTP(o *pool.Options, x *corev3.UpstreamHttpProtocolOptions) {
+	o.AutoSNI, o.AutoSAN = x.GetAutoSni(), x.GetAutoSanValidation()
+	o.SNIHeader = strings.ToLower(x.GetOverrideAutoSniHeader())
 }
 
 func (c *httpConfig) buildCommon(o *poolOptions) error {
@@ -206,9 +195,8 @@ func (c *httpConfig) buildCommon(o *poolOptions) error {
 	switch {
 	case x.GetMaxConnectionDurationJitter() != nil:
 		return notYet(c.path + path + "max_connection_duration_jitter")
-	case x.GetMaxStreamDuration() != nil:
-		return notYet(c.path + path + "max_stream_duration")
 	}
+	o.MaxStreamDuration = duration(x.GetMaxStreamDuration(), 0)
 	kb := number(x.GetMaxResponseHeadersKb(), 0)
 	o.h1.maxHeadBytes, o.h2.maxHeaderBytes = int(kb)<<10, h2.DefaultMaxHeaderBytes
 	if kb > 0 {

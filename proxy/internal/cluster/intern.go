@@ -59,6 +59,9 @@ type poolKey struct {
 	h2                       *h2.Options
 	connect, idle, duration  int64
 	keepalive                [3]int64
+	stream                   int64
+	autoSNI, autoSAN         bool
+	header                   string
 	requests, buffer, jitter uint32
 	source                   network.Address
 }
@@ -67,7 +70,7 @@ func (s *interned) pool(o *poolOptions) *pool.Options {
 	o.H1 = share(&s.h1, o.h1, o.h1.options)
 	o.H2 = share(&s.h2, o.h2, o.h2.options)
 	k := poolKey{o.Protocol, o.H1, o.H2, int64(o.ConnectTimeout), int64(o.IdleTimeout), int64(o.MaxDuration),
-		[3]int64{int64(o.Keepalive), int64(o.KeepaliveTimeout), int64(o.KeepaliveIdle)}, o.MaxRequests, o.BufferLimit,
+		[3]int64{int64(o.Keepalive), int64(o.KeepaliveTimeout), int64(o.KeepaliveIdle)}, int64(o.MaxStreamDuration), o.AutoSNI, o.AutoSAN, o.SNIHeader, o.MaxRequests, o.BufferLimit,
 		o.KeepaliveJitter, o.Source}
 	list := share(&s.pools, k, func() []*pool.Options { return nil })
 	for _, p := range list {

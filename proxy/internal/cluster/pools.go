@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
@@ -46,6 +47,11 @@ func (c *Cluster) makeLocal(w *event.Worker) *local {
 // Pool returns w's pool for a host and a priority (0: default, 1: high). downstream is what the client speaks. nil, which
 // fails every request: there may be no further pool (max_connection_pools). The pool is to be used at once.
 func (c *Cluster) Pool(w *event.Worker, h *host.Host, prio int, downstream http.Proto) *pool.Pool {
+	return c.PoolFor(w, h, prio, downstream, pool.Names{})
+}
+
+// PoolFor is Pool for connections of these names.
+func (c *Cluster) PoolFor(w *event.Worker, h *host.Host, prio int, downstream http.Proto, names pool.Names) *pool.Pool {
 	proto := c.settings.Protocol
 	if proto == pool.Downstream {
 		proto = pool.HTTP1
@@ -56,21 +62,22 @@ func (c *Cluster) Pool(w *event.Worker, h *host.Host, prio int, downstream http.
 	l := c.local(w)
 	if int(h.Index) < len(l.pools) {
 		for p := l.pools[h.Index]; p != nil; p = p.Next {
-			if p.Host() == h && p.Is(pool.Priority(prio), proto) {
+			if p.Host() == h && p.Is(pool.Priority(prio), proto) && p.Names == names {
 				return p
 			}
 		}
 	}
-	return c.makePool(w, l, h, pool.Priority(prio), proto)
+	return c.makePool(w, l, h, pool.Priority(prio), proto, names)
 }
 
-func (c *Cluster) makePool(w *event.Worker, l *local, h *host.Host, prio pool.Priority, proto pool.Protocol) *pool.Pool {
+func (c *Cluster) makePool(w *event.Worker, l *local, h *host.Host, prio pool.Priority, proto pool.Protocol, names pool.Names) *pool.Pool {
 	b := c.settings.Breakers(prio)
 	if !b.Pools.TryAcquire() {
 		w.Stats.Inc(c.settings.Stats.Counter(stats.ClusterUpstreamCxPoolOverflow))
 		return nil
 	}
 	p := pool.New(w, &c.settings, h, prio, proto)
+	p.Names = pool.Names{SNI: strings.Clone(names.SNI), SAN: strings.Clone(names.SAN)} // the caller's may be views of a stream's memory
 	p.OnEmpty = func() {
 		if l.unlink(p) {
 			b.Pools.Release()

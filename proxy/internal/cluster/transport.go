@@ -33,6 +33,11 @@ var matchStats = apistats.MustTemplate("transport socket match", apistats.Counte
 
 // New implements pool.TransportFactory.
 func (t *transports) New(w *event.Worker, h *host.Host, alpn []string) (conn.Transport, string) {
+	return t.NewNamed(w, h, alpn, pool.Names{})
+}
+
+// NewNamed implements pool.Namer.
+func (t *transports) NewNamed(w *event.Worker, h *host.Host, alpn []string, n pool.Names) (conn.Transport, string) {
 	f := t.other
 	var place *host.Metadata
 	if h.Extra != nil {
@@ -43,6 +48,9 @@ func (t *transports) New(w *event.Worker, h *host.Host, alpn []string) (conn.Tra
 	}
 	if f == nil {
 		return nil, ""
+	}
+	if named, ok := f.(pool.Namer); ok && n != (pool.Names{}) {
+		return named.NewNamed(w, h, alpn, n)
 	}
 	return f.New(w, h, alpn)
 }

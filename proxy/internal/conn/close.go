@@ -83,6 +83,7 @@ func (c *Conn) lingerEnds() {
 		c.send(c.wire) // the alert that ends our side, if the kernel takes it at once
 	}
 	if c.state != closed {
+		c.why.Delayed = true
 		c.finish()
 	}
 }

@@ -40,6 +40,8 @@ type Closed struct {
 	Reset bool
 	// Failed: an outgoing connection never came up, or the transport's handshake failed.
 	Failed bool
+	// Delayed: a delayed close came to its end before the peer closed.
+	Delayed bool
 	// Errno is the socket's error, 0 if there is none.
 	Errno syscall.Errno
 	// Reason is the local close reason, or the transport's failure.

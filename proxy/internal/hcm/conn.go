@@ -28,8 +28,8 @@ type Conn struct {
 	first, last *Stream // streams in progress
 	active      int
 	requests    int
-	remoteText  string // the peer's IP as text, made on first use
-	certText    string // the element of x-forwarded-client-cert, made on first use
+	remoteText  string     // the peer's IP as text, made on first use
+	cert        *certTexts // the client's certificate for x-forwarded-client-cert, made on first use
 
 	idle     event.Timer // no stream for IdleTimeout
 	duration *event.Timer
@@ -221,6 +221,12 @@ func (h *Conn) OnClose(why conn.Closed) {
 	if h.c.Transport() != nil && h.c.Connected() {
 		st.GaugeSub(base.Gauge(stats.HCMDownstreamCxSslActive), 1)
 	}
+	if why.Delayed {
+		st.Inc(base.Counter(stats.HCMDownstreamCxDelayedCloseTimeout))
+	}
+	if h.soft {
+		st.GaugeSub(base.Gauge(stats.HCMDownstreamCxHttp1SoftDrain), 1)
+	}
 	st.Inc(base.Counter(stats.HCMDownstreamCxDestroy))
 	if why.Remote {
 		st.Inc(base.Counter(stats.HCMDownstreamCxDestroyRemote))
@@ -255,7 +261,7 @@ func (h *Conn) NewStream(enc codec.ServerStream) (codec.RequestDecoder, *http.He
 		if h.isH2 {
 			h.startDrain()
 		} else {
-			h.draining = true
+			h.draining, s.closeAfter = true, true
 		}
 	}
 	return s, &s.req

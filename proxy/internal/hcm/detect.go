@@ -72,7 +72,7 @@ func (d *xffDetector) Detect(head *http.HeaderMap, peer network.Address) Detecte
 		return Detected{Addr: a, Trusted: single, AppendXFF: d.append}
 	}
 	if !inAny(d.trusted, peer.IP.Addr()) {
-		return Detected{}
+		return Detected{AppendXFF: d.append}
 	}
 	a := lastNotTrusted(xff, d.trusted)
 	return Detected{Addr: a, AppendXFF: d.append}
@@ -89,9 +89,9 @@ type headerDetector struct {
 func (d *headerDetector) Detect(head *http.HeaderMap, _ network.Address) Detected {
 	v, _ := head.GetName(d.name)
 	if a, err := netip.ParseAddr(v); err == nil && a.Zone() == "" {
-		return Detected{Addr: a, Trusted: d.trusted, AppendXFF: true}
+		return Detected{Addr: a, Trusted: d.trusted}
 	}
-	return Detected{Reject: d.reject, AppendXFF: true}
+	return Detected{Reject: d.reject}
 }
 
 // fromXFF returns the address hops places before the last one of an x-forwarded-for header. single: it is the only one there.

@@ -18,6 +18,7 @@ func (s *Stream) maybeFinish() {
 		return
 	}
 	h := s.h
+	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset)) // as Envoy counts its own resets, too
 	if h.isH2 {
 		// The rest of the request is not wanted: RST_STREAM with NO_ERROR after the complete response.
 		s.enc.Reset(http.ResetNone)
@@ -36,6 +37,7 @@ func (s *Stream) Reset(reason http.ResetReason) {
 	}
 	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqTxReset))
 	h := s.h
+	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset))
 	s.enc.Reset(reason)
 	s.finish()
 	if !h.isH2 {

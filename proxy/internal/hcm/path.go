@@ -50,6 +50,7 @@ func (s *Stream) normalizePath(head *http.HeaderMap, f *http.Header, path string
 	if cfg.EscapedSlashes != KeepSlashes {
 		if n, found := unescapeSlashes(p); found {
 			if cfg.EscapedSlashes == RejectSlashes {
+				head.Replace(f, s.arena.Concat(n, query)) // what the log shows
 				s.badPath()
 				return false
 			}

@@ -46,7 +46,7 @@ func (s *Stream) PrepareLocalReply(r *filter.LocalReply) (*http.HeaderMap, strin
 	s.localReply = true
 	h := &s.reply
 	h.Init(&s.arena)
-	s.inf.Details, s.inf.Code = r.Details, r.Code
+	s.inf.Details = r.Details
 	h.AddConst(http.Status, statusText(r.Code, &s.arena))
 	headers := s.replyHeaders()
 	if headers != nil && s.route.Kind == route.Forward {
@@ -58,6 +58,7 @@ func (s *Stream) PrepareLocalReply(r *filter.LocalReply) (*http.HeaderMap, strin
 	if headers != nil && s.route.Kind != route.Forward {
 		headers.Apply(s.h.w, h, &s.inf) // a redirect's own header comes first
 	}
+	s.inf.Code = r.Code
 	code, body, contentType := r.Code, r.Body, "text/plain"
 	custom := false
 	if lr := s.h.cfg.LocalReply; lr != nil {

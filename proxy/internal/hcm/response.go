@@ -106,7 +106,8 @@ func (s *Stream) connection(h *http.HeaderMap, tunnel bool) {
 			h.SetConst(http.Connection, "keep-alive")
 		}
 	}
-	if s.closeAfter || !s.requestDone || c.soft {
+	s.closeAfter = s.closeAfter || c.soft
+	if s.closeAfter || !s.requestDone {
 		c.draining = true // the rest of a request's body would be taken for the next request
 	}
 	if tunnel || !c.draining && !c.noticed {

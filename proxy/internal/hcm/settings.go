@@ -128,7 +128,6 @@ func unsupported(p *hcmv3.HttpConnectionManager) error {
 		no("scoped_routes", p.GetScopedRoutes() != nil),
 		no("request_id_extension", p.RequestIdExtension != nil && !strings.HasSuffix(p.RequestIdExtension.GetTypedConfig().GetTypeUrl(), "UuidRequestIdConfig")),
 		no("forward_client_cert_matcher", p.ForwardClientCertMatcher != nil),
-		no("set_current_client_cert_details.format", p.GetSetCurrentClientCertDetails().GetFormat() != 0),
 		no("scheme_header_transformation.match_upstream", p.GetSchemeHeaderTransformation().GetMatchUpstream()),
 		no("stream_flush_timeout", p.StreamFlushTimeout != nil),
 		no("forward_proto_config", p.ForwardProtoConfig != nil),

@@ -29,7 +29,8 @@ func (c *Config) identity(p *hcmv3.HttpConnectionManager, d Deps) error {
 	c.InternalUnix = p.GetInternalAddressConfig().GetUnixSockets()
 	x := p.GetSetCurrentClientCertDetails()
 	c.ClientCert = ClientCert{Mode: CertMode(p.ForwardClientCertDetails), Subject: x.GetSubject().GetValue(), Cert: x.GetCert(),
-		Chain: x.GetChain(), DNS: x.GetDns(), URI: x.GetUri(), Issuer: x.GetIssuer()}
+		Chain: x.GetChain(), DNS: x.GetDns(), URI: x.GetUri(), Issuer: x.GetIssuer(),
+		JSON: x.GetFormat() == hcmv3.HttpConnectionManager_JSON}
 	if p.GetUseRemoteAddress().GetValue() && len(p.OriginalIpDetectionExtensions) > 0 {
 		return errors.New("Original IP detection extensions and use_remote_address may not be mixed") //nolint:staticcheck // Envoy's text
 	}

@@ -63,7 +63,7 @@ func (c *Conn) OnClose(why conn.Closed) {
 		p.w.Remove(&c.alive.timer)
 	}
 	if c.connected {
-		c.endStreams()
+		c.endStreams(why.Remote)
 	}
 	busy := c.broken || c.active > 0
 	c.state = closed
@@ -87,7 +87,7 @@ func (c *Conn) OnClose(why conn.Closed) {
 }
 
 // endStreams tells the streams of an established connection that it is over.
-func (c *Conn) endStreams() {
+func (c *Conn) endStreams(remote bool) {
 	if c.active == 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func (c *Conn) endStreams() {
 		return
 	}
 	if h, ok := c.codec.(*h1.Client); ok {
-		h.Lost()
+		h.Lost(remote)
 		return
 	}
 	c.lostStreams()

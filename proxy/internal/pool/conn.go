@@ -94,7 +94,7 @@ func (p *Pool) open() {
 	opened(p.w, s, p.host)
 	c.timer.Fn = c.onTimer
 	p.w.Arm(&c.timer, s.ConnectTimeout)
-	c.nc = conn.Dial(p.w, dialSpec(s, p.host), transport(p.w, s, p.host, p.protocol.alpn()), c)
+	c.nc = conn.Dial(p.w, dialSpec(s, p.host), transport(p.w, s, p.host, p.protocol.alpn(), p.Names), c)
 	c.nc.SetCounter(c)
 	c.nc.SetLimit(int(s.BufferLimit))
 	// A server may send all it has and close while a slow client makes us pause: its FIN must not overtake its bytes.

@@ -19,6 +19,8 @@ type Pool struct {
 	// pools.
 	Next    *Pool
 	OnEmpty func()
+	// Names are what the pool's connections are for; set before first use.
+	Names Names
 
 	s        *Settings
 	w        *event.Worker

@@ -34,6 +34,19 @@ type TransportFactory interface {
 	New(w *event.Worker, h *host.Host, alpn []string) (t conn.Transport, failure string)
 }
 
+// Names are what a request says about the TLS of the connection that carries it (auto_sni, auto_san_validation). Pools of different
+// names share no connections.
+type Names struct {
+	// SNI is the server name to ask for, "" for the configuration's. SAN is what the server's certificate must be for, "" for what the
+	// configuration says.
+	SNI, SAN string
+}
+
+// Namer is a TransportFactory that heeds Names.
+type Namer interface {
+	NewNamed(w *event.Worker, h *host.Host, alpn []string, n Names) (t conn.Transport, failure string)
+}
+
 // The defaults of Options.
 const (
 	DefaultConnectTimeout = 5 * time.Second
@@ -59,6 +72,11 @@ type Options struct {
 	// much silence; 0: never.
 	Keepalive, KeepaliveTimeout, KeepaliveIdle time.Duration
 	KeepaliveJitter                            uint32
+	// AutoSNI and AutoSAN make Names of a request's authority, or of its header SNIHeader.
+	AutoSNI, AutoSAN bool
+	SNIHeader        string
+	// MaxStreamDuration bounds each stream; 0: not.
+	MaxStreamDuration time.Duration
 	// BufferLimit is the high watermark of a connection's write buffer in bytes; 0: none.
 	BufferLimit uint32
 	// Source and Sockets are for every connection's socket.

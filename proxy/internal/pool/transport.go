@@ -8,11 +8,17 @@ import (
 )
 
 // transport returns the transport of a new connection, nil for plain bytes. alpn is what to offer if the context names nothing.
-func transport(w *event.Worker, s *Settings, h *host.Host, alpn []string) conn.Transport {
+func transport(w *event.Worker, s *Settings, h *host.Host, alpn []string, n Names) conn.Transport {
 	if s.Transport == nil {
 		return nil
 	}
-	t, failure := s.Transport.New(w, h, alpn)
+	var t conn.Transport
+	var failure string
+	if named, ok := s.Transport.(Namer); ok && n != (Names{}) {
+		t, failure = named.NewNamed(w, h, alpn, n)
+	} else {
+		t, failure = s.Transport.New(w, h, alpn)
+	}
 	if failure != "" {
 		return notReady(failure)
 	}

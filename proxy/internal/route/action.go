@@ -87,6 +87,14 @@ func (d *RedirectAction) Path(h *http.HeaderMap, a *http.Arena) (string, bool) {
 	return a.Concat(out, q), changed
 }
 
+// Rewritten returns the request's own path after the redirect's rewrite; ok is false if it has none.
+func (d *RedirectAction) Rewritten(h *http.HeaderMap, a *http.Arena) (path string, ok bool) {
+	if !d.HasPrefix && d.Regex == nil {
+		return "", false
+	}
+	return d.Path(h, a)
+}
+
 // Location returns the value of the location header.
 func (d *RedirectAction) Location(h *http.HeaderMap, a *http.Arena) string {
 	if d.Plain {

@@ -234,9 +234,16 @@ func (a *attempt) DecodeHeaders(h *http.HeaderMap, end bool) {
 func (a *attempt) cutOff() {
 	if enc := a.enc; enc != nil && !a.sentEnd {
 		a.enc = nil
-		a.r.inc(stats.ClusterUpstreamRqTxReset)
-		enc.Reset(http.ResetLocal)
+		a.reset(enc)
 	}
+}
+
+// reset gives the upstream's stream up. Resets are counted where they are frames; HTTP/1 closes its connection.
+func (a *attempt) reset(enc codec.ClientStream) {
+	if a.r.info.Upstream.Protocol == http.HTTP2 {
+		a.r.inc(stats.ClusterUpstreamRqTxReset)
+	}
+	enc.Reset(http.ResetLocal)
 }
 
 // DecodeData is the codec's.
@@ -354,7 +361,6 @@ func (a *attempt) drop() {
 		r.inc(stats.ClusterUpstreamRqCancelled)
 		a.req.Cancel()
 	case a.open:
-		r.inc(stats.ClusterUpstreamRqTxReset)
 		if a.paused {
 			a.paused = false
 			a.enc.ReadDisable(false)
@@ -362,7 +368,7 @@ func (a *attempt) drop() {
 		enc := a.enc
 		a.closeStream()
 		a.enc = nil
-		enc.Reset(http.ResetLocal)
+		a.reset(enc)
 	}
 	a.pending.Reset()
 	a.l.putAttempt(a)

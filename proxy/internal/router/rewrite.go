@@ -1,11 +1,13 @@
 package router
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -54,6 +56,27 @@ func (r *Router) setHost(h *http.HeaderMap, old, host string) {
 	h.SetConst(http.Authority, host)
 }
 
+// name finds out for which server name the connection must be: that of the request as it came.
+func (r *Router) name(h *http.HeaderMap, o *pool.Options) {
+	host := h.Get(http.Authority)
+	if o.SNIHeader != "" {
+		if v, ok := h.GetName(o.SNIHeader); ok && v != "" {
+			host = v
+		}
+	}
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
+		host = host[:i]
+	}
+	if o.AutoSNI {
+		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil {
+			r.names.SNI = host
+		}
+	}
+	if o.AutoSAN {
+		r.names.SAN = host
+	}
+}
+
 // direct answers with the route's own response, or with the place to go to.
 func (r *Router) direct(h *http.HeaderMap) {
 	rt := r.rt
@@ -61,7 +84,7 @@ func (r *Router) direct(h *http.HeaderMap) {
 	reply := &filter.LocalReply{Code: rt.DirectCode, Body: rt.DirectBody, Details: "direct_response", GRPCStatus: -1}
 	if to := rt.RedirectTo; to != nil {
 		location := to.Location(h, h.Arena())
-		if p, ok := to.Path(h, h.Arena()); ok {
+		if p, ok := to.Rewritten(h, h.Arena()); ok {
 			// Access logs show the path that the client is sent to, and the original beside it.
 			if !r.cfg.SuppressEnvoyHeaders {
 				h.SetConst(http.EnvoyOriginalPath, h.Get(http.Path))
@@ -70,12 +93,21 @@ func (r *Router) direct(h *http.HeaderMap) {
 		}
 		reply.Code = to.Code
 		reply.Modify = func(head *http.HeaderMap) { head.AddConst(http.Location, location) }
+	} else if rt.DirectCode == 201 || rt.DirectCode/100 == 3 {
+		// RFC 9110, section 10.2.2; Envoy names the resource itself.
+		location := h.Arena().Concat(h.Get(http.Scheme), "://", h.Get(http.Authority), h.Get(http.Path))
+		reply.Modify = func(head *http.HeaderMap) { head.AddConst(http.Location, location) }
 	}
 	if rt.DirectFormat != nil {
 		reply.Body = h.Arena().Copy(route.Evaluate(r.w, rt.DirectFormat, r.info))
 	}
-	if rt.DirectType != "" {
-		reply.Modify = func(head *http.HeaderMap) { head.SetConst(http.ContentType, rt.DirectType) }
+	if modify := reply.Modify; rt.DirectType != "" {
+		reply.Modify = func(head *http.HeaderMap) {
+			head.SetConst(http.ContentType, rt.DirectType)
+			if modify != nil {
+				modify(head)
+			}
+		}
 	}
 	r.cb.SendLocalReply(reply)
 }

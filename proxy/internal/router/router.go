@@ -19,6 +19,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -88,6 +89,7 @@ type routerState struct {
 	final    *attempt // the attempt whose response is being sent
 	cookies  []string // that hash policies made for the client
 	retry    retryState
+	names    pool.Names
 
 	timeout     time.Duration
 	perTry      time.Duration
@@ -182,12 +184,15 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 		r.replyWith(503, "maintenance mode", "maintenance_mode", overloaded)
 		return
 	}
+	r.attempts, r.info.Attempts = 1, 1
+	if o := c.Pools(); o.AutoSNI || o.AutoSAN {
+		r.name(h, o.Options)
+	}
 	to := r.choose(false)
 	if to == nil {
 		r.noHost()
 		return
 	}
-	r.attempts, r.info.Attempts = 1, 1
 	r.timeouts(h)
 	if r.rt.AttemptsInRequest {
 		h.SetConst(http.EnvoyAttemptCount, "1")
@@ -241,7 +246,7 @@ func (r *Router) start(h *host.Host) {
 	a := r.l.attempt()
 	a.begin(r, h)
 	r.try = a
-	a.startPool(r.cluster.Pool(r.w, h, r.priority(), r.info.Protocol))
+	a.startPool(r.cluster.PoolFor(r.w, h, r.priority(), r.info.Protocol, r.names))
 }
 
 // again makes another attempt after the back-off.

@@ -16,6 +16,7 @@ var timeoutHeaders = http.MakeSet(http.EnvoyUpstreamRqTimeoutMs, http.EnvoyUpstr
 
 // timeouts finds the request's timeouts: the route's, or what an internal client asks for, and tells the upstream.
 func (r *Router) timeouts(h *http.HeaderMap) {
+	r.maxDuration = r.cluster.Pools().MaxStreamDuration
 	r.routeTimeout(h)
 	if p := r.rt.Retry; p != nil {
 		r.perTry, r.perTryIdle = p.PerTry, p.PerTryIdle

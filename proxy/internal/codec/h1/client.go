@@ -342,16 +342,20 @@ func (c *Client) EOF() error {
 }
 
 // Lost says that the connection broke. Unlike EOF it completes no response: a body that would end with the connection is cut
-// short by a reset, and must not look whole.
-func (c *Client) Lost() {
+// short by a reset, and must not look whole. remote: it was the peer's doing, who owes us the rest of a message.
+func (c *Client) Lost(remote bool) {
 	x := c.x
 	c.closed = true
 	if x == nil || x.over || x.phase == phaseDone {
 		return
 	}
+	reason := http.ResetConnectionTermination
+	if remote && x.phase != phaseUntilEOF && x.phase != phaseTunnel && (x.phase != phaseHead || len(x.message.part) > 0) {
+		reason = http.ResetProtocolError
+	}
 	d := x.dec
 	c.discard(x)
-	d.OnReset(http.ResetConnectionTermination, "")
+	d.OnReset(reason, "")
 	c.handler.OnStreamDone(false)
 }
 
