@@ -7,6 +7,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/original_dst"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/proxy_protocol"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/tls_inspector"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/network/connection_limit"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/direct_response"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/echo"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/sni_cluster"
@@ -22,6 +23,7 @@ func All() []ext.Set {
 			tls_inspector.Extension,
 		},
 		NetworkFilters: []ext.NetworkFilter{
+			connection_limit.Extension,
 			direct_response.Extension,
 			echo.Extension,
 			sni_cluster.Extension,

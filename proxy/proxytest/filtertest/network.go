@@ -35,6 +35,11 @@ func (c *Context) Connect(t testing.TB, x *ext.NetworkFilter, cfg proto.Message,
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c.ConnectWith(mk, info)
+}
+
+// ConnectWith is Connect for a configuration that was built already.
+func (c *Context) ConnectWith(mk func(d network.Dispatcher) network.ReadFilter, info network.ConnInfo) *Network {
 	n := &Network{dispatcher: dispatcher{c}, info: info}
 	n.in.Init(&n.pool)
 	n.f = mk(&n.dispatcher)
