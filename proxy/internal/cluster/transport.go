@@ -33,11 +33,11 @@ var matchStats = apistats.MustTemplate("transport socket match", apistats.Counte
 
 // New implements pool.TransportFactory.
 func (t *transports) New(w *event.Worker, h *host.Host, alpn []string) (conn.Transport, string) {
-	return t.NewNamed(w, h, alpn, pool.Names{})
+	return t.NewNamed(w, h, alpn, "", "")
 }
 
 // NewNamed implements pool.Namer.
-func (t *transports) NewNamed(w *event.Worker, h *host.Host, alpn []string, n pool.Names) (conn.Transport, string) {
+func (t *transports) NewNamed(w *event.Worker, h *host.Host, alpn []string, sni, san string) (conn.Transport, string) {
 	f := t.other
 	var place *host.Metadata
 	if h.Extra != nil {
@@ -49,8 +49,8 @@ func (t *transports) NewNamed(w *event.Worker, h *host.Host, alpn []string, n po
 	if f == nil {
 		return nil, ""
 	}
-	if named, ok := f.(pool.Namer); ok && n != (pool.Names{}) {
-		return named.NewNamed(w, h, alpn, n)
+	if named, ok := f.(pool.Namer); ok && (sni != "" || san != "") {
+		return named.NewNamed(w, h, alpn, sni, san)
 	}
 	return f.New(w, h, alpn)
 }

@@ -44,7 +44,7 @@ type Names struct {
 
 // Namer is a TransportFactory that heeds Names.
 type Namer interface {
-	NewNamed(w *event.Worker, h *host.Host, alpn []string, n Names) (t conn.Transport, failure string)
+	NewNamed(w *event.Worker, h *host.Host, alpn []string, sni, san string) (t conn.Transport, failure string)
 }
 
 // The defaults of Options.

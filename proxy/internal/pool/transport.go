@@ -15,7 +15,7 @@ func transport(w *event.Worker, s *Settings, h *host.Host, alpn []string, n Name
 	var t conn.Transport
 	var failure string
 	if named, ok := s.Transport.(Namer); ok && n != (Names{}) {
-		t, failure = named.NewNamed(w, h, alpn, n)
+		t, failure = named.NewNamed(w, h, alpn, n.SNI, n.SAN)
 	} else {
 		t, failure = s.Transport.New(w, h, alpn)
 	}

@@ -37,7 +37,8 @@ func ReadSource(d *corev3.DataSource) ([]byte, error) {
 	return nil, nil
 }
 
-func nameOf(d *corev3.DataSource) string {
+// NameOf names a data source in error texts.
+func NameOf(d *corev3.DataSource) string {
 	if f := d.GetFilename(); f != "" {
 		return f
 	}
@@ -63,14 +64,14 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		return nil, err
 	}
 	if len(chain) == 0 {
-		return nil, errors.New("Failed to load incomplete certificate from path: " + nameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
+		return nil, errors.New("Failed to load incomplete certificate from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
 	}
 	if len(key) == 0 {
-		return nil, errors.New("Failed to load incomplete private key from path: " + nameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
+		return nil, errors.New("Failed to load incomplete private key from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
 	}
 	c, err := tls.X509KeyPair(chain, key)
 	if err != nil {
-		return nil, fmt.Errorf("Failed to load certificate chain from %s: %w", nameOf(p.GetCertificateChain()), err) //nolint:staticcheck // Envoy's text
+		return nil, fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), err) //nolint:staticcheck // Envoy's text
 	}
 	if staple, err := ReadSource(p.GetOcspStaple()); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func Roots(d *corev3.DataSource) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(b) {
-		return nil, fmt.Errorf("Failed to load trusted CA certificates from %s", nameOf(d)) //nolint:staticcheck // Envoy's text
+		return nil, fmt.Errorf("Failed to load trusted CA certificates from %s", NameOf(d)) //nolint:staticcheck // Envoy's text
 	}
 	return pool, nil
 }

@@ -1,12 +1,9 @@
 package tls
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -26,9 +23,10 @@ type Context struct {
 	loaded  []Loaded
 	expires int64
 
-	// Clients: what to say and to check.
-	autoHostSNI bool
-	verifier    *verifier
+	// verifier is what to check of the peer's certificate; nil: nothing.
+	verifier *verifier
+	// Clients: autoHostSNI asks for the endpoint's name, autoSAN wants the certificate to be for the name that was asked for.
+	autoHostSNI, autoSAN bool
 	// alpn are variants of config for what HTTP pools offer: HTTP/1, HTTP/2, either. nil where config names protocols itself.
 	alpn [3]*tls.Config
 }
@@ -53,104 +51,16 @@ func (x *Context) offering(alpn []string) *tls.Config {
 // clientConfig returns the configuration of one outgoing connection.
 func (x *Context) clientConfig(*conn.Conn) *tls.Config { return x.config }
 
-// verifier checks a peer's certificate: against CAs (without a name: Envoy does not check the host by itself), by SAN, by hash.
-type verifier struct {
-	roots     *x509.CertPool
-	sans      []SANMatch
-	hashes    map[string]bool
-	spki      map[string]bool
-	untrusted bool // trust_chain_verification: ACCEPT_UNTRUSTED
-	server    bool // we are the server: the peer's certificate must be for clients
-}
-
-// SANMatch matches subject alternative names of one kind.
-type SANMatch struct {
-	// Kind is "dns", "uri", "email", "ip"; "" is any of them.
-	Kind  string
-	Match func(string) bool
-}
-
-// Errors of verification. The texts are those that Envoy's transport failure reasons carry.
-var (
-	errNoCert    = errors.New("peer did not return a certificate")
-	errUntrusted = errors.New("verify cert failed: verify chain")
-	errSAN       = errors.New("verify cert failed: SAN matcher")
-	errHash      = errors.New("verify cert failed: cert hash and spki")
-)
-
-// verify is called by crypto/tls when the handshake's messages are in.
-func (v *verifier) verify(state tls.ConnectionState) error {
-	if len(state.PeerCertificates) == 0 {
-		return nil // required certificates are crypto/tls's business
-	}
-	leaf := state.PeerCertificates[0]
-	if v.roots != nil {
-		opts := x509.VerifyOptions{Roots: v.roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-		if v.server {
-			opts.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-		}
-		for _, c := range state.PeerCertificates[1:] {
-			opts.Intermediates.AddCert(c)
-		}
-		if _, err := leaf.Verify(opts); err != nil && !v.untrusted {
-			return fmt.Errorf("%w: %w", errUntrusted, err)
-		}
-	}
-	if len(v.sans) > 0 && !v.matchSAN(leaf) {
-		return errSAN
-	}
-	if len(v.hashes) > 0 || len(v.spki) > 0 {
-		h := sha256.Sum256(leaf.Raw)
-		k := sha256.Sum256(leaf.RawSubjectPublicKeyInfo)
-		if !v.hashes[hex.EncodeToString(h[:])] && !v.spki[string(k[:])] {
-			return errHash
-		}
-	}
-	return nil
-}
-
-func (v *verifier) matchSAN(c *x509.Certificate) bool {
-	for i := range v.sans {
-		m := &v.sans[i]
-		if m.Kind == "" || m.Kind == "dns" {
-			for _, n := range c.DNSNames {
-				if m.Match(n) {
-					return true
-				}
-			}
-		}
-		if m.Kind == "" || m.Kind == "uri" {
-			for _, u := range c.URIs {
-				if m.Match(u.String()) {
-					return true
-				}
-			}
-		}
-		if m.Kind == "" || m.Kind == "email" {
-			for _, e := range c.EmailAddresses {
-				if m.Match(e) {
-					return true
-				}
-			}
-		}
-		if m.Kind == "" || m.Kind == "ip" {
-			for _, ip := range c.IPAddresses {
-				if m.Match(ip.String()) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// info copies what a handshake agreed on.
-func (x *Context) info(s *tls.ConnectionState) *network.TLSInfo {
+// info copies what a handshake agreed on. local is our certificate, nil if it is not known.
+func (x *Context) info(s *tls.ConnectionState, local *x509.Certificate) *network.TLSInfo {
 	i := &network.TLSInfo{
 		Version: stats.SSLVersionName(s.Version), Cipher: stats.SSLCipherName(s.CipherSuite), Group: stats.SSLCurveName(uint16(s.CurveID)),
 		Resumed: s.DidResume, Peer: s.PeerCertificates,
 	}
-	i.Verified = x.verifier != nil && x.verifier.roots != nil && len(s.PeerCertificates) > 0
+	if i.Local = local; local == nil && len(x.config.Certificates) > 0 {
+		i.Local = x.config.Certificates[0].Leaf
+	}
+	i.Verified = x.verifier != nil && x.verifier.trusts() && len(s.PeerCertificates) > 0
 	return i
 }
 
@@ -172,7 +82,7 @@ func (x *Context) count(w *event.Worker, s *tls.ConnectionState) {
 // failureCounter is what a failed handshake counts in.
 func failureCounter(err error) astats.CounterIndex {
 	switch {
-	case errors.Is(err, errSAN):
+	case errors.Is(err, errSAN), errors.Is(err, errName):
 		return stats.SSLFailVerifySan
 	case errors.Is(err, errHash):
 		return stats.SSLFailVerifyCertHash
@@ -189,7 +99,7 @@ func failureText(err error) string {
 	text := err.Error()
 	code, what := "268435703", "WRONG_VERSION_NUMBER"
 	switch {
-	case errors.Is(err, errSAN), errors.Is(err, errHash), errors.Is(err, errUntrusted):
+	case errors.Is(err, errSAN), errors.Is(err, errName), errors.Is(err, errHash), errors.Is(err, errUntrusted):
 		code, what = "268435581", "CERTIFICATE_VERIFY_FAILED:"+strings.ReplaceAll(err.Error(), ":", ",")
 	case errors.Is(err, errNoCert), strings.Contains(text, "didn't provide a certificate"):
 		code, what = "268435655", "PEER_DID_NOT_RETURN_A_CERTIFICATE"

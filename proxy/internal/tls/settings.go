@@ -3,12 +3,9 @@ package tls
 import (
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 
@@ -71,12 +68,46 @@ func (c *Client) New(_ *event.Worker, h *host.Host, alpn []string) (conn.Transpo
 		cfg = cfg.Clone()
 		cfg.ServerName = h.Hostname
 	}
+	if x.autoSAN && cfg.ServerName != "" {
+		cfg = cfg.Clone()
+		x.named(cfg, cfg.ServerName)
+	}
 	if cfg != x.config {
 		y := *x
 		y.config = cfg
 		x = &y
 	}
 	return &Transport{ctx: x}, ""
+}
+
+// NewNamed is New for a connection whose server name, or whose certificate's name, the request says.
+func (c *Client) NewNamed(w *event.Worker, h *host.Host, alpn []string, sni, san string) (conn.Transport, string) {
+	t, failure := c.New(w, h, alpn)
+	if failure != "" {
+		return nil, failure
+	}
+	tr := t.(*Transport)
+	x := *tr.ctx
+	cfg := x.config.Clone()
+	if sni != "" {
+		cfg.ServerName = sni
+	}
+	if san != "" {
+		x.named(cfg, san)
+	}
+	x.config = cfg
+	tr.ctx = &x
+	return tr, ""
+}
+
+// named makes cfg want a certificate for a name, if it checks certificates at all.
+func (x *Context) named(cfg *tls.Config, name string) {
+	if x.verifier == nil {
+		return
+	}
+	v := *x.verifier
+	v.name = name
+	cfg.VerifyConnection = v.verify
 }
 
 // NewServer builds a server side from its configuration.
@@ -166,7 +197,7 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 		return nil, err
 	}
 	build := func() (*Context, error) {
-		x := &Context{client: true, stats: group, autoHostSNI: p.GetAutoHostSni()}
+		x := &Context{client: true, stats: group, autoHostSNI: p.GetAutoHostSni(), autoSAN: p.GetAutoSniSanValidation()}
 		cfg, err := b.common(x, true)
 		if err != nil || cfg == nil {
 			return nil, err
@@ -351,59 +382,6 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 		cfg.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256}
 	}
 	return nil
-}
-
-func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, error) {
-	v := &verifier{untrusted: p.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED}
-	if p.GetCrl() != nil {
-		return nil, errors.New("crl is not supported yet")
-	}
-	if p.GetCustomValidatorConfig() != nil {
-		return nil, errors.New("custom_validator_config is not supported yet")
-	}
-	if p.GetTrustedCa() != nil {
-		roots, err := secret.Roots(p.TrustedCa)
-		if err != nil {
-			return nil, err
-		}
-		v.roots = roots
-	} else if len(p.GetMatchTypedSubjectAltNames()) > 0 && !p.GetAllowExpiredCertificate() {
-		return nil, errors.New("SAN-based verification of peer certificates without trusted CA is insecure and not allowed")
-	}
-	kinds := map[tlsv3.SubjectAltNameMatcher_SanType]string{1: "email", 2: "dns", 3: "uri", 4: "ip"}
-	for _, m := range p.GetMatchTypedSubjectAltNames() {
-		f, err := b.d.Match(m.Matcher)
-		if err != nil {
-			return nil, err
-		}
-		v.sans = append(v.sans, SANMatch{Kind: kinds[m.SanType], Match: f.Match})
-	}
-	for _, h := range p.GetVerifyCertificateHash() {
-		if v.hashes == nil {
-			v.hashes = map[string]bool{}
-		}
-		v.hashes[strings.ToLower(strings.ReplaceAll(h, ":", ""))] = true
-	}
-	for _, h := range p.GetVerifyCertificateSpki() {
-		raw, err := base64.StdEncoding.DecodeString(h)
-		if err != nil || len(raw) != 32 {
-			return nil, fmt.Errorf("Invalid base64-encoded SHA-256 %s", h) //nolint:staticcheck // Envoy's text
-		}
-		if v.spki == nil {
-			v.spki = map[string]bool{}
-		}
-		v.spki[string(raw)] = true
-	}
-	return v, nil
-}
-
-// chooseCertificate orders the certificates: crypto/tls takes the first that the client can use, and Envoy prefers ECDSA.
-func chooseCertificate(cfg *tls.Config) {
-	sort.SliceStable(cfg.Certificates, func(i, j int) bool { return isECDSA(&cfg.Certificates[i]) && !isECDSA(&cfg.Certificates[j]) })
-}
-
-func isECDSA(c *tls.Certificate) bool {
-	return c.Leaf != nil && c.Leaf.PublicKeyAlgorithm == x509.ECDSA
 }
 
 // tolerateALPN lets clients in that offer no protocol of ours: the handshake goes on without one, as in Envoy, where crypto/tls

@@ -7,6 +7,7 @@ package tls
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -36,10 +37,11 @@ type Transport struct {
 	ctx    *Context
 	tc     *tls.Conn
 	co     *event.Coro
-	pend   []byte // ciphertext that crypto/tls has not read
-	part   part   // once open: a record that is not complete
-	left   int    // handshake: bytes left of the current record, so that nothing is read ahead of it
-	err    error  // of the handshake
+	pend   []byte            // ciphertext that crypto/tls has not read
+	part   part              // once open: a record that is not complete
+	left   int               // handshake: bytes left of the current record, so that nothing is read ahead of it
+	err    error             // of the handshake
+	local  *x509.Certificate // a server's choice
 	wire   *buffer.Buffer
 	open   bool
 	dead   bool
@@ -118,7 +120,7 @@ func (t *Transport) done() {
 	state := t.tc.ConnectionState()
 	t.c.Info.HandshakeDone = w.Now()
 	t.c.Info.Protocol = state.NegotiatedProtocol
-	t.c.Info.TLS = t.ctx.info(&state)
+	t.c.Info.TLS = t.ctx.info(&state, t.local)
 	t.ctx.count(w, &state)
 	forget(t.tc)
 	rest := t.pend

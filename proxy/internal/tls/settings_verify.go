@@ -1,0 +1,139 @@
+package tls
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
+)
+
+// verifierOf builds what checks peers' certificates.
+func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, error) {
+	v := &verifier{untrusted: p.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED,
+		expired: p.GetAllowExpiredCertificate(), leafOnly: p.GetOnlyVerifyLeafCertCrl(), maxDepth: -1}
+	switch {
+	case p.GetCaCertificateProviderInstance() != nil:
+		return nil, errors.New("ca_certificate_provider_instance is not supported yet")
+	case p.GetSystemRootCerts() != nil:
+		return nil, errors.New("system_root_certs is not supported yet")
+	case p.GetRequireSignedCertificateTimestamp().GetValue():
+		return nil, errors.New("require_signed_certificate_timestamp is not supported yet")
+	}
+	if d := p.GetMaxVerifyDepth(); d != nil {
+		v.maxDepth = int(d.Value)
+	}
+	var err error
+	if v.crls, err = revocationLists(p.GetCrl()); err != nil {
+		return nil, err
+	}
+	if c := p.GetCustomValidatorConfig(); c != nil {
+		if v.domains, err = trustDomains(c); err != nil {
+			return nil, err
+		}
+	}
+	if p.GetTrustedCa() != nil {
+		roots, err := secret.Roots(p.TrustedCa)
+		if err != nil {
+			return nil, err
+		}
+		v.roots = roots
+	} else if len(v.crls) > 0 {
+		return nil, errors.New("Failed to load CRL from " + secret.NameOf(p.GetCrl()) + " without trusted CA") //nolint:staticcheck // Envoy's text
+	} else if v.domains == nil && len(p.GetMatchTypedSubjectAltNames()) > 0 && !p.GetAllowExpiredCertificate() {
+		return nil, errors.New("SAN-based verification of peer certificates without trusted CA is insecure and not allowed")
+	}
+	kinds := map[tlsv3.SubjectAltNameMatcher_SanType]string{1: "email", 2: "dns", 3: "uri", 4: "ip"}
+	for _, m := range p.GetMatchTypedSubjectAltNames() {
+		f, err := b.d.Match(m.Matcher)
+		if err != nil {
+			return nil, err
+		}
+		v.sans = append(v.sans, SANMatch{Kind: kinds[m.SanType], Match: f.Match})
+	}
+	for _, h := range p.GetVerifyCertificateHash() {
+		if v.hashes == nil {
+			v.hashes = map[string]bool{}
+		}
+		v.hashes[strings.ToLower(strings.ReplaceAll(h, ":", ""))] = true
+	}
+	for _, h := range p.GetVerifyCertificateSpki() {
+		raw, err := base64.StdEncoding.DecodeString(h)
+		if err != nil || len(raw) != 32 {
+			return nil, fmt.Errorf("Invalid base64-encoded SHA-256 %s", h) //nolint:staticcheck // Envoy's text
+		}
+		if v.spki == nil {
+			v.spki = map[string]bool{}
+		}
+		v.spki[string(raw)] = true
+	}
+	return v, nil
+}
+
+// revocationLists reads CRLs, in PEM or DER.
+func revocationLists(d *corev3.DataSource) ([]*x509.RevocationList, error) {
+	if d == nil {
+		return nil, nil
+	}
+	b, err := secret.ReadSource(d)
+	if err != nil {
+		return nil, err
+	}
+	var out []*x509.RevocationList
+	for rest := b; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "X509 CRL" {
+			continue
+		}
+		l, err := x509.ParseRevocationList(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("Failed to load CRL from %s: %w", secret.NameOf(d), err) //nolint:staticcheck // Envoy's text
+		}
+		out = append(out, l)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	l, err := x509.ParseRevocationList(b)
+	if err != nil {
+		return nil, fmt.Errorf("Failed to load CRL from %s: %w", secret.NameOf(d), err) //nolint:staticcheck // Envoy's text
+	}
+	return []*x509.RevocationList{l}, nil
+}
+
+// trustDomains reads the configuration of the SPIFFE validator.
+func trustDomains(c *corev3.TypedExtensionConfig) (map[string]*x509.CertPool, error) {
+	var p tlsv3.SPIFFECertValidatorConfig
+	a := c.GetTypedConfig()
+	if !a.MessageIs(&p) {
+		url := a.GetTypeUrl()
+		return nil, fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", c.GetName(), url[strings.LastIndexByte(url, '/')+1:]) //nolint:staticcheck // Envoy's text
+	}
+	if err := a.UnmarshalTo(&p); err != nil {
+		return nil, err
+	}
+	if p.GetTrustBundles() != nil {
+		return nil, errors.New("custom_validator_config.trust_bundles is not supported yet")
+	}
+	out := map[string]*x509.CertPool{}
+	for _, d := range p.GetTrustDomains() {
+		if out[d.GetName()] != nil {
+			return nil, errors.New("Multiple trust bundles are given for one trust domain for " + d.GetName()) //nolint:staticcheck // Envoy's text
+		}
+		roots, err := secret.Roots(d.GetTrustBundle())
+		if err != nil {
+			return nil, err
+		}
+		out[d.GetName()] = roots
+	}
+	return out, nil
+}
