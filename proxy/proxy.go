@@ -55,14 +55,17 @@ func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 }
 
 // Proxy is a proxy that was built from a bootstrap.
-type Proxy struct{ s *server.Server }
+type Proxy struct {
+	s *server.Server
+	e *embedded
+}
 
 // Option changes how a proxy is built.
-type Option func(*server.Config)
+type Option func(*settings)
 
 // WithExtensions adds extensions to those that the engine has.
 func WithExtensions(sets ...ext.Set) Option {
-	return func(c *server.Config) {
+	return func(c *settings) {
 		for _, s := range sets {
 			c.Extensions.Add(s)
 		}
@@ -70,24 +73,24 @@ func WithExtensions(sets ...ext.Set) Option {
 }
 
 // WithConcurrency sets the number of workers; 1 by default.
-func WithConcurrency(n int) Option { return func(c *server.Config) { c.Concurrency = n } }
+func WithConcurrency(n int) Option { return func(c *settings) { c.Concurrency = n } }
 
 // WithClock sets the clock.
-func WithClock(k clock.Clock) Option { return func(c *server.Config) { c.Clock = k } }
+func WithClock(k clock.Clock) Option { return func(c *settings) { c.Clock = k } }
 
 // WithLog sets where the application log goes; without it there is none.
-func WithLog(l *log.Set) Option { return func(c *server.Config) { c.Log = l } }
+func WithLog(l *log.Set) Option { return func(c *settings) { c.Log = l } }
 
 // WithIO chooses the I/O driver: "epoll" or "std"; "" is the system's default.
 func WithIO(kind string) Option {
-	return func(c *server.Config) {
+	return func(c *settings) {
 		c.Driver = func(string) (event.Driver, error) { return event.NewDriver(kind) }
 	}
 }
 
 // WithOptions sets what the command line would say.
 func WithOptions(o Options) Option {
-	return func(c *server.Config) { c.Options = server.Options(o) }
+	return func(c *settings) { c.Options = server.Options(o) }
 }
 
 // Options are the settings of Envoy's command line that concern a proxy itself. The zero value is Envoy's defaults.
@@ -98,19 +101,28 @@ type CommandLine = server.CommandLine
 
 // New builds a proxy. Nothing listens before Run. An error names the place in the configuration.
 func New(b *Bootstrap, opts ...Option) (*Proxy, error) {
-	c := server.Config{Boot: b.stream, UnknownFields: func() int { return *b.unknown }}
+	c := settings{Config: server.Config{Boot: b.stream, UnknownFields: func() int { return *b.unknown }}}
 	for _, o := range opts {
 		o(&c)
 	}
-	s, err := server.New(c)
+	e, err := c.embed()
 	if err != nil {
 		return nil, err
 	}
-	return &Proxy{s}, nil
+	s, err := server.New(c.Config)
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return &Proxy{s, e}, nil
 }
 
 // Run serves until ctx ends or the proxy is told to quit. It returns an error if it could not start. Call it once.
-func (p *Proxy) Run(ctx context.Context) error { return p.s.Run(ctx) }
+func (p *Proxy) Run(ctx context.Context) error {
+	p.e.serve()
+	defer p.e.close()
+	return p.s.Run(ctx)
+}
 
 // Quit makes Run return.
 func (p *Proxy) Quit() { p.s.Quit() }

@@ -112,6 +112,8 @@ const (
 
 // ListenSpec says how to open a listening socket.
 type ListenSpec struct {
+	// Name is the listener's, "" for further sockets of one: a Source may have something for it.
+	Name      string
 	Address   network.Address
 	Backlog   int
 	ReusePort bool

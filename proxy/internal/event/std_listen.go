@@ -57,6 +57,11 @@ func (d *std) Listen(spec *ListenSpec) (Handle, error) {
 	case !l.share || !spec.ReusePort:
 		return NoHandle, os.NewSyscallError("bind", syscall.EADDRINUSE)
 	}
+	return d.join(l), nil
+}
+
+// join returns a further handle of l.
+func (d *std) join(l *stdListener) Handle {
 	s := d.newSock()
 	s.listener, s.local = l, stdAddress(l.ln.Addr())
 	d.mu.Lock()
@@ -66,7 +71,7 @@ func (d *std) Listen(spec *ListenSpec) (Handle, error) {
 	l.members = append(l.members, s)
 	l.mu.Unlock()
 	l.roomAgain()
-	return h, nil
+	return h
 }
 
 func stdListen(spec *ListenSpec, netw string) (*stdListener, error) {

@@ -21,13 +21,20 @@ func (s *Server) buildClusters() error {
 	if s.boot.GetClusterManager().GetLocalClusterName() != "" {
 		return s.located("cluster_manager", &config.Error{Path: "local_cluster_name", Msg: "not supported yet"})
 	}
-	return s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
+	err := s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
+		if a, ok := s.cfg.Upstreams[it.Message.GetName()]; ok {
+			embedUpstream(it.Message, a)
+		}
 		if err := s.clusters.AddStatic(it.Message); err != nil {
 			return s.located(it.Path, err)
 		}
 		s.keepCluster(it.Message, it.Raw)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return s.checkUpstreams()
 }
 
 // located gives an error its place in the file.

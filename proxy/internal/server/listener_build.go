@@ -191,6 +191,7 @@ func (b *listenerBuild) sockets(addr network.Address) error {
 	}
 	spec.Options = append(spec.Options, keepalive(p.GetTcpKeepalive())...)
 	b.l.Spec = spec
+	b.l.Spec.Name = p.GetName()
 	for i, x := range p.GetAdditionalAddresses() {
 		more := spec
 		var err error

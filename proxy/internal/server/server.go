@@ -48,6 +48,8 @@ type Config struct {
 	// Driver makes each worker's driver.
 	Driver  func(worker string) (event.Driver, error)
 	Sockets socket.Source
+	// Upstreams are the addresses of the program around the proxy that take the place of static clusters' hosts.
+	Upstreams map[string]network.Address
 	// Extensions are what configurations may use beside the engine's own.
 	Extensions ext.Set
 	// Log is the application log; nil: none.
