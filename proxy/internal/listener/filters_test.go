@@ -198,5 +198,10 @@ func TestPeerLeavesDuringFilters(t *testing.T) {
 		if d := cmp.Diff([]string{"a accept", "a abc", "a close"}, log); d != "" {
 			t.Error(d)
 		}
+		c = r.dial()
+		r.settle()
+		c.c.Close(network.Abort, "")
+		r.run("the reset was noticed", func() bool { return r.l.Active() == 0 })
+		r.want(map[string]string{"downstream_listener_filter_error": "1", "downstream_listener_filter_remote_close": "1"})
 	})
 }

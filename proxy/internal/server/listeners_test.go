@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	matcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -357,6 +359,28 @@ func TestListenerRefused(t *testing.T) {
 	r.remove("static")
 	if got := r.at("static", 0); got != taken {
 		t.Errorf("the static listener is at %s", got)
+	}
+}
+
+func TestListenerFieldsRefused(t *testing.T) {
+	r := newListenerRig(t, "")
+	for name, change := range map[string]func(p *listenerv3.Listener){
+		"udp_listener_config": func(p *listenerv3.Listener) { p.UdpListenerConfig = &listenerv3.UdpListenerConfig{} },
+		"internal_listener": func(p *listenerv3.Listener) {
+			p.ListenerSpecifier = &listenerv3.Listener_InternalListener{InternalListener: &listenerv3.Listener_InternalListenerConfig{}}
+		},
+		"api_listener":         func(p *listenerv3.Listener) { p.ApiListener = &listenerv3.ApiListener{} },
+		"filter_chain_matcher": func(p *listenerv3.Listener) { p.FilterChainMatcher = &matcherv3.Matcher{} },
+		"config_discovery": func(p *listenerv3.Listener) {
+			p.ListenerFilters = []*listenerv3.ListenerFilter{{Name: "x",
+				ConfigType: &listenerv3.ListenerFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{}}}}
+		},
+	} {
+		p := listenerConfig(t, "l", "127.0.0.1:0", "", "x")
+		change(p)
+		if err := r.update(p); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

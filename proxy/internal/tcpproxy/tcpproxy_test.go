@@ -7,19 +7,26 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/tcpproxy"
 )
 
@@ -425,6 +432,45 @@ func TestConnectOnData(t *testing.T) {
 		r.run("it came", done)
 		r.want(map[string]string{"tcp.t.early_data_received_count_total": "1"})
 	})
+}
+
+// A client that ends before it has said anything has nobody to be connected to.
+func TestConnectOnDataEndsWithoutData(t *testing.T) {
+	overKinds(t, func(t *testing.T, k kind) {
+		l := upstream(t)
+		r := newRig(t, k, l.Addr(), options{proxy: func(p *tcpv3.TcpProxy) {
+			p.UpstreamConnectMode = tcpv3.UpstreamConnectMode_ON_DOWNSTREAM_DATA
+			p.MaxEarlyDataBytes = wrapperspb.UInt32(4)
+		}})
+		c := r.dial()
+		if err := c.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		r.run("it ended", func() bool { return len(r.logs) == 1 })
+		r.want(map[string]string{"cluster.up.upstream_cx_total": "0"})
+	})
+}
+
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(p *tcpv3.TcpProxy){
+		"tunneling_config":    func(p *tcpv3.TcpProxy) { p.TunnelingConfig = &tcpv3.TcpProxy_TunnelingConfig{Hostname: "a"} },
+		"on_demand":           func(p *tcpv3.TcpProxy) { p.OnDemand = &tcpv3.TcpProxy_OnDemand{} },
+		"metadata_match":      func(p *tcpv3.TcpProxy) { p.MetadataMatch = &corev3.Metadata{} },
+		"proxy_protocol_tlvs": func(p *tcpv3.TcpProxy) { p.ProxyProtocolTlvs = []*corev3.TlvEntry{{}} },
+		"hash_policy": func(p *tcpv3.TcpProxy) {
+			p.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_FilterState_{FilterState: &typev3.HashPolicy_FilterState{}}}}
+		},
+		"max_early_data_bytes": func(p *tcpv3.TcpProxy) { p.UpstreamConnectMode = tcpv3.UpstreamConnectMode_ON_DOWNSTREAM_DATA },
+	} {
+		p := &tcpv3.TcpProxy{StatPrefix: "t", ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: "up"}}
+		change(p)
+		store := stats.NewStore()
+		_, err := tcpproxy.New(p, &tcpproxy.Deps{Root: store.Root(), Slot: func(string) *cluster.Slot { return nil },
+			AccessLogs: func([]*accesslogv3.AccessLog) (accesslog.Loggers, error) { return nil, nil }})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestWeightedClusters(t *testing.T) {
