@@ -54,11 +54,26 @@ func (s *Stream) finish() {
 	s.dead = true
 	h := s.h
 	w := h.w
-	st, cfg := w.Stats, h.cfg
 	w.Disarm(&s.idle)
 	w.Disarm(&s.request)
 	w.Disarm(&s.maxDuration)
 	w.Disarm(&s.periodic)
+	s.account()
+	if k := s.kept; k != nil {
+		k.Reset()
+	}
+	if s.upgraded {
+		w.Stats.GaugeSub(h.cfg.Stats.Gauge(stats.HCMDownstreamCxUpgradesActive), 1)
+	}
+	h.over(s)
+	h.remove(s)
+	h.l.bury(s)
+}
+
+// account is the end of one round through the filters: they are told, the numbers counted, the log written.
+func (s *Stream) account() {
+	w := s.h.w
+	st, cfg := w.Stats, s.h.cfg
 	s.inf.End = w.Now()
 	wire := s.enc.WireBytes()
 	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
@@ -78,12 +93,6 @@ func (s *Stream) finish() {
 		s.fm.Destroy()
 		s.letRead()
 	}
-	if s.upgraded {
-		st.GaugeSub(cfg.Stats.Gauge(stats.HCMDownstreamCxUpgradesActive), 1)
-	}
-	h.over(s)
-	h.remove(s)
-	h.l.bury(s)
 }
 
 // count counts a response by its code, as it begins.

@@ -67,6 +67,9 @@ type streamState struct {
 	dead         bool
 	filters      bool
 	localReply   bool
+	again        bool // the stream is to start anew
+	// kept is the body for that.
+	kept *buffer.Buffer
 }
 
 func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
@@ -75,10 +78,7 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	s.arena.Init(&w.Arenas)
 	s.req.Init(&s.arena)
 	s.reply.Init(&s.arena)
-	s.inf.Reset()
-	s.inf.Start, s.inf.StartWall = w.Now(), w.Wall()
-	s.inf.Conn, s.inf.Protocol = &h.c.Info, h.proto
-	s.inf.Static = s
+	s.beginInfo()
 	s.streamState = streamState{}
 	cfg := h.cfg
 	s.idleTimeout = int64(cfg.StreamIdleTimeout)
@@ -95,12 +95,26 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	if cfg.LogInterval > 0 {
 		w.Arm(&s.periodic, cfg.LogInterval)
 	}
-	w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqTotal))
-	w.Stats.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
-	if h.isH2 {
-		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqHttp2Total))
+	s.countBegin()
+}
+
+// beginInfo forgets what was known of an earlier stream.
+func (s *Stream) beginInfo() {
+	w := s.h.w
+	s.inf.Reset()
+	s.inf.Start, s.inf.StartWall = w.Now(), w.Wall()
+	s.inf.Conn, s.inf.Protocol = &s.h.c.Info, s.h.proto
+	s.inf.Static = s
+}
+
+func (s *Stream) countBegin() {
+	st, cfg := s.h.w.Stats, s.h.cfg
+	st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqTotal))
+	st.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
+	if s.h.isH2 {
+		st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqHttp2Total))
 	} else {
-		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqHttp1Total))
+		st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqHttp1Total))
 	}
 }
 
@@ -357,9 +371,6 @@ func (s *Stream) TooLarge(request bool) {
 	}
 	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMRsTooLarge))
 }
-
-// Recreate is not possible yet for downstream streams.
-func (s *Stream) Recreate(*buffer.Buffer) bool { return false }
 
 // Send starts a call of a filter.
 func (s *Stream) Send(c *filter.Call, done func(*filter.Answer, error)) filter.Canceler {
