@@ -25,6 +25,8 @@ type Acceptor struct {
 	address network.Address
 	h       event.Handle
 	timer   *event.Timer
+	// failedAt is when accept last failed, in ns of the worker's clock.
+	failedAt int64
 	// wildcard: the local address must be asked for, since the socket is bound to no single one.
 	wildcard bool
 	more     bool
@@ -89,7 +91,7 @@ func (a *Acceptor) OnReady(event.Events) {
 		if e != 0 {
 			a.countAccepted(n)
 			if e != syscall.EAGAIN {
-				a.backOff()
+				a.backOff(e)
 			}
 			return
 		}
@@ -120,8 +122,14 @@ func (a *Acceptor) Run() {
 	}
 }
 
-// backOff waits after an error: what is in the backlog stays there.
-func (a *Acceptor) backOff() {
+// backOff waits after an error (no file descriptor is left, mostly): what is in the backlog stays there. The first failure of an
+// episode is told; an episode is over when a second has passed without one.
+func (a *Acceptor) backOff(e syscall.Errno) {
+	now := a.w.Now()
+	if f := a.l.OnAcceptError; f != nil && now-a.failedAt > int64(time.Second) {
+		f(e)
+	}
+	a.failedAt = now
 	if a.timer == nil {
 		a.timer = &event.Timer{Fn: a.Run}
 	}

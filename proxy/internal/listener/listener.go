@@ -2,6 +2,7 @@ package listener
 
 import (
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
@@ -24,6 +25,8 @@ type Listener struct {
 	WorkerStats []apistats.GroupBase
 	ConfigStats apistats.GroupBase // stats.ListenerConfig
 	Logs        accesslog.Loggers
+	// OnAcceptError is told, on the worker, when accepting begins to fail; nil: nobody. Set it before the listener opens.
+	OnAcceptError func(e syscall.Errno)
 
 	// Filters are the listener filters; each connection gets its own.
 	Filters           []Filter

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -92,6 +93,12 @@ func (b *listenerBuild) build() error {
 		FiltersTimeout: defaultFiltersTimeout, ContinueOnTimeout: p.GetContinueOnListenerFiltersTimeout(),
 		MaxAccept: int(p.GetMaxConnectionsToAcceptPerSocketEvent().GetValue())}
 	b.l = l
+	l.OnAcceptError = func(e syscall.Errno) {
+		s.main.Post(func() {
+			s.logger("conn_handler").Error("listener '" + p.GetName() + "' cannot accept connections on " + addr.String() + ": " + e.Error() +
+				" (they wait in the backlog; is the limit of open files too low?)")
+		})
+	}
 	if !p.GetIgnoreGlobalConnLimit() {
 		l.Admit = s.overload
 	}
