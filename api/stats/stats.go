@@ -54,8 +54,10 @@ type Scope interface {
 	Gauge(name string) GaugeID
 	Histogram(name string, unit Unit) HistogramID
 
-	// Text registers a text readout. Only the main loop sets its value.
+	// Text registers a text readout. Only the main loop sets its value. Each call counts as one holder; ReleaseText gives one hold
+	// up, and with the last one the readout vanishes.
 	Text(name string) TextID
+	ReleaseText(name string)
 
 	// Group registers all stats of a template under this scope and returns where they begin. Each call counts as one
 	// holder of the group.

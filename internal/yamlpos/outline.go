@@ -1,10 +1,12 @@
 package yamlpos
 
 // Outline names lists whose elements are to be left unread: those under a key of Lists in a map under a key of Parents
-// in the root.
+// in the root, or in the root itself if there are no Parents.
 type Outline struct {
 	Parents []string
 	Lists   []string
+	// Into is a tree that is not needed any more: its memory is reused. nil makes a new one.
+	Into *Tree
 }
 
 // ParseJSONOutline is ParseJSON, but the elements of the lists that o names become Raw nodes, which take no memory of
@@ -39,6 +41,15 @@ func (t *Tree) Expand(n Node, into *Tree) (*Tree, error) {
 // rawDepth is how deep an outlined element stands: root, parent, list.
 const rawDepth = 3
 
+// RawText returns the bytes of a Raw node as they stand in the source, nil for another node. They belong to the tree.
+func (t *Tree) RawText(n Node) []byte {
+	nd := &t.nodes[n]
+	if nd.kind != Raw {
+		return nil
+	}
+	return t.src[nd.off : nd.off+nd.n]
+}
+
 // outlined reads a value of the two top levels and watches for the lists whose elements stay unread.
 func (p *jsonParser) outlined(depth int, k key) bool {
 	name := p.src[k.off:min(k.off+k.n, uint32(len(p.src)))]
@@ -49,12 +60,20 @@ func (p *jsonParser) outlined(depth int, k key) bool {
 		ok := p.value(depth, k)
 		p.inside = false
 		return ok
-	case depth == 2 && p.inside && contains(p.outline.Lists, name) && p.i < len(p.src) && p.src[p.i] == '[':
+	case p.leaves(depth, name) && p.i < len(p.src) && p.src[p.i] == '[':
 		at := p.add(k, Seq)
 		p.i++
 		return p.elements(at, func() bool { return p.skip() })
 	}
 	return p.value(depth, k)
+}
+
+// leaves tells whether the elements of the list under name stay unread.
+func (p *jsonParser) leaves(depth int, name []byte) bool {
+	if len(p.outline.Parents) == 0 {
+		return depth == 1 && contains(p.outline.Lists, name)
+	}
+	return depth == 2 && p.inside && contains(p.outline.Lists, name)
 }
 
 func contains(names []string, name []byte) bool {

@@ -1,9 +1,15 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
@@ -19,53 +25,152 @@ type CDS struct {
 	// Version is that of the last update that was taken whole.
 	Version string
 
+	// Log is the application log of Envoy's component "upstream"; nil: none.
+	Log *slog.Logger
+
 	names map[string]bool // the clusters that this subscription brought
+	stats apistats.GroupBase
+}
+
+// begin registers what there is to count, once.
+func (c *CDS) begin() {
+	if c.names == nil {
+		c.names = map[string]bool{}
+		c.stats = c.M.d.Store.Root().Scope("cluster_manager.cds").Group(stats.Reloads)
+	}
 }
 
 // OnUpdate adds, replaces and removes clusters. Good clusters are applied even if others are refused; the error names those.
 func (c *CDS) OnUpdate(u *sub.Update) error {
-	if c.names == nil {
-		c.names = map[string]bool{}
+	step, finish := c.Begin(u)
+	for more := true; more; {
+		_, more = step()
 	}
-	var bad []string
-	seen := make(map[string]bool, len(u.Resources))
-	for _, r := range u.Resources {
-		if seen[r.Name] {
-			bad = append(bad, fmt.Sprintf("%s: duplicate cluster %s found", r.Name, r.Name))
-			continue
-		}
-		seen[r.Name] = true
-		if r.Unchanged {
-			continue
-		}
-		cfg, ok := r.Body.(*clusterv3.Cluster)
-		if !ok {
-			bad = append(bad, r.Name+": is no Cluster")
-			continue
-		}
-		if _, err := c.M.Update(cfg, version(u, &r)); err != nil {
-			bad = append(bad, cfg.GetName()+": "+err.Error())
-			continue
-		}
-		c.names[cfg.GetName()] = true
-	}
+	return finish()
+}
+
+// Begin implements sub.Stepper: a step is one cluster.
+func (c *CDS) Begin(u *sub.Update) (step func() (int, bool), finish func() error) {
+	c.begin()
+	x := &cdsUpdate{c: c, u: u, removed: u.Removed}
 	if u.Full {
+		x.seen = make(map[string]bool, len(u.Resources))
+		for i := range u.Resources {
+			x.seen[u.Resources[i].Name] = false
+		}
+		x.removed = nil
 		for n := range c.names {
-			if !seen[n] {
-				c.remove(n)
+			if _, ok := x.seen[n]; !ok {
+				x.removed = append(x.removed, n)
 			}
 		}
+		slices.Sort(x.removed)
 	}
-	for _, n := range u.Removed {
-		c.remove(n)
+	c.info("cds: response indicates %d added/updated cluster(s), %d removed cluster(s); applying changes", len(u.Resources)+u.Same, len(x.removed))
+	return x.step, x.finish
+}
+
+// cdsUpdate is an update that is being applied.
+type cdsUpdate struct {
+	c       *CDS
+	u       *sub.Update
+	at      int
+	seen    map[string]bool // of a full update: names, and whether they came already
+	removed []string
+	changed int
+	same    int
+	gone    int
+	bad     []string
+}
+
+func (x *cdsUpdate) step() (refused int, more bool) {
+	refused = -1
+	switch n := len(x.u.Resources); {
+	case x.at < n:
+		r := &x.u.Resources[x.at]
+		if err := x.apply(r); err != nil {
+			refused = x.at
+			x.c.warn(r.Name, err)
+			x.bad = append(x.bad, named(r.Name, err))
+		}
+	case x.at-n < len(x.removed):
+		name := x.removed[x.at-n]
+		if x.c.names[name] {
+			delete(x.c.names, name)
+			x.c.M.Remove(name)
+			x.gone++
+		}
+	}
+	x.at++
+	return refused, x.at < len(x.u.Resources)+len(x.removed)
+}
+
+// apply takes one cluster.
+func (x *cdsUpdate) apply(r *sub.Resource) error {
+	if x.seen != nil {
+		if x.seen[r.Name] {
+			return fmt.Errorf("duplicate cluster %s found", r.Name)
+		}
+		x.seen[r.Name] = true
+	}
+	if r.Unchanged {
+		x.same++
+		return nil
+	}
+	if r.Err != nil {
+		return r.Err
+	}
+	cfg, ok := r.Body.(*clusterv3.Cluster)
+	if !ok {
+		return errors.New("is no Cluster")
+	}
+	changed, err := x.c.M.Update(cfg, version(x.u, r))
+	if err != nil {
+		return err
+	}
+	if changed {
+		x.changed++
+	} else {
+		x.same++
+	}
+	x.c.names[cfg.GetName()] = true
+	return nil
+}
+
+func (x *cdsUpdate) finish() error {
+	c := x.c
+	c.info("cds: added/updated %d cluster(s) (skipped %d unmodified cluster(s)); removed %d cluster(s)", x.changed, x.same+x.u.Same, x.gone)
+	if x.changed+x.gone > 0 {
+		c.M.d.Main.Stats.Inc(c.stats.Counter(stats.ReloadsConfigReload))
+		c.M.d.Store.SetGauge(c.stats.Gauge(stats.ReloadsConfigReloadTimeMs), uint64(c.M.d.Main.Wall()/1e6))
 	}
 	if c.OnDone != nil {
 		c.M.WhenWarm(c.done)
 	}
-	if len(bad) > 0 {
-		return fmt.Errorf("Error adding/updating cluster(s) %s", strings.Join(bad, ", ")) //nolint:staticcheck // Envoy's text
+	if len(x.bad) > 0 {
+		return errors.New("Error adding/updating cluster(s) " + strings.Join(x.bad, ", ")) //nolint:staticcheck // Envoy's text
 	}
+	c.Version = x.u.Version
 	return nil
+}
+
+func named(name string, err error) string {
+	if name == "" {
+		return err.Error()
+	}
+	return name + ": " + err.Error()
+}
+
+func (c *CDS) info(format string, args ...any) {
+	if c.Log != nil && c.Log.Enabled(context.Background(), slog.LevelInfo) {
+		c.Log.Info(fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *CDS) warn(name string, err error) {
+	if c.Log != nil {
+		c.Log.Warn("cds: cluster '" + name + "' config rejected: " + err.Error())
+	}
 }
 
 func version(u *sub.Update, r *sub.Resource) string {
@@ -75,13 +180,9 @@ func version(u *sub.Update, r *sub.Resource) string {
 	return u.Version
 }
 
-func (c *CDS) remove(name string) {
-	delete(c.names, name)
-	c.M.Remove(name)
-}
-
 // OnFailure goes on without clusters unless the source may still come.
 func (c *CDS) OnFailure(reason sub.Reason, _ error) {
+	c.begin()
 	if reason != sub.ConnectionFailure {
 		c.done()
 	}

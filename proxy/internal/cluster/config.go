@@ -86,6 +86,7 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 		return nil, rejected("typed_extension_protocol_options", "ALPN configured for cluster "+c.name+" which has a non-ALPN transport socket")
 	}
 	if c.source, err = newSource(c, cfg, d, a); err != nil {
+		closeTransport(c.settings.Transport)
 		return nil, err
 	}
 	c.settings.Stats = c.scope(d).Group(stats.Cluster)

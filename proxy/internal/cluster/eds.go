@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	apistats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -52,6 +51,8 @@ type edsSource struct {
 	name  string
 	sub   sub.Subscription
 	ready func()
+	// counts: the stats of the subscription are registered.
+	counts bool
 }
 
 func (s *edsSource) primary() bool {
@@ -61,17 +62,19 @@ func (s *edsSource) primary() bool {
 func (s *edsSource) start(ready func()) {
 	s.ready = ready
 	base, scope := s.c.settings.Stats, s.c.scope(s.d)
+	own := scope.Group(stats.EDS)
+	s.counts = true
 	var err error
 	s.sub, err = s.d.Source.Subscribe(s.from, assignmentType, []string{s.name}, sub.Stats{
 		Attempt:      base.Counter(stats.ClusterUpdateAttempt),
 		Success:      base.Counter(stats.ClusterUpdateSuccess),
 		Failure:      base.Counter(stats.ClusterUpdateFailure),
-		Rejected:     scope.Counter("update_rejected"),
-		FetchTimeout: scope.Counter("init_fetch_timeout"),
-		Time:         scope.Gauge("update_time"),
+		Rejected:     own.Counter(stats.EDSUpdateRejected),
+		FetchTimeout: own.Counter(stats.EDSInitFetchTimeout),
+		Time:         own.Gauge(stats.EDSUpdateTime),
 		Version:      base.Gauge(stats.ClusterVersion),
-		VersionText:  scope.Text("version_text"),
-		Duration:     scope.Histogram("update_duration", apistats.Milliseconds),
+		VersionText:  scope.Text(stats.VersionText),
+		Duration:     own.Histogram(stats.EDSUpdateDuration),
 	}, s)
 	if err != nil {
 		s.isReady()
@@ -83,6 +86,12 @@ func (s *edsSource) stop() {
 	if s.sub != nil {
 		s.sub.Close()
 		s.sub = nil
+	}
+	if s.counts {
+		s.counts = false
+		scope := s.c.scope(s.d)
+		scope.Release(stats.EDS)
+		scope.ReleaseText(stats.VersionText)
 	}
 }
 
@@ -110,6 +119,9 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 				return nil
 			}
 			continue
+		}
+		if r.Err != nil {
+			return r.Err
 		}
 		la, ok := r.Body.(*endpointv3.ClusterLoadAssignment)
 		if !ok {

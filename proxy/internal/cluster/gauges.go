@@ -133,6 +133,7 @@ func (c *Cluster) release(d *Deps) {
 			c.scope(d).Scope(t.matches[i].name).Release(matchStats)
 		}
 	}
+	closeTransport(c.settings.Transport)
 	for p := range pool.NumPriorities {
 		if c.settings.Limits[p].TrackRemaining {
 			c.breakerScope(d, p).Release(stats.ClusterRemaining)

@@ -55,6 +55,21 @@ func (t *transports) NewNamed(w *event.Worker, h *host.Host, alpn []string, sni,
 	return f.New(w, h, alpn)
 }
 
+// Close closes them all.
+func (t *transports) Close() {
+	for i := range t.matches {
+		closeTransport(t.matches[i].factory)
+	}
+	closeTransport(t.other)
+}
+
+// closeTransport lets a factory give back what it has taken: stats, subscriptions to secrets.
+func closeTransport(f pool.TransportFactory) {
+	if c, ok := f.(interface{ Close() }); ok {
+		c.Close()
+	}
+}
+
 // find returns the match for an endpoint, nil if there is none.
 func (t *transports) find(of ...*host.Metadata) *transportMatch {
 	for _, md := range of {

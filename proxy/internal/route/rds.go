@@ -3,12 +3,15 @@ package route
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
@@ -18,10 +21,14 @@ const RouteType = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 // RDS shares route configurations that come from outside: listeners that name the same one from the same source use one Slot and
 // one subscription. owner: main loop.
 type RDS struct {
+	Main   *event.Worker
+	Store  *stats.Store
 	Source sub.Source
 	Deps   Deps
 	// Changed is told of each applied configuration, for /config_dump, and with a nil one when nobody uses it any more; nil: nobody.
 	Changed func(name, version string, rc *routev3.RouteConfiguration)
+	// Log is the application log of Envoy's component "rds"; nil: none.
+	Log *slog.Logger
 
 	subs map[string]*rdsSub
 }
@@ -35,6 +42,8 @@ type rdsSub struct {
 	uses    int
 	waiting []func()
 	came    bool
+	stats   astats.GroupBase // stats.RDS
+	release func()           // of the stats
 }
 
 // Get returns the slot of a route configuration, subscribing to it on first use. ready is called (never inline) when the first
@@ -51,13 +60,15 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 	s := r.subs[key]
 	if s == nil {
 		s = &rdsSub{r: r, slot: &Slot{Name: name}, name: name}
-		st := scope.Scope("rds").Scope(name)
-		s.handle, err = r.Source.Subscribe(from, RouteType, []string{name}, sub.Stats{
-			Attempt: st.Counter("update_attempt"), Success: st.Counter("update_success"), Failure: st.Counter("update_failure"),
-			Rejected: st.Counter("update_rejected"), FetchTimeout: st.Counter("init_fetch_timeout"), Time: st.Gauge("update_time"),
-			Version: st.Gauge("version"), VersionText: st.Text("version_text"), Duration: st.Histogram("update_duration", astats.Milliseconds),
-		}, s)
-		if err != nil {
+		own := scope.Scope("rds").Scope(name)
+		st, release := sub.NewStats(own)
+		s.stats = own.Group(stats.RDS)
+		s.release = func() {
+			release()
+			own.Release(stats.RDS)
+		}
+		if s.handle, err = r.Source.Subscribe(from, RouteType, []string{name}, st, s); err != nil {
+			s.release()
 			return nil, nil, err
 		}
 		if r.subs == nil {
@@ -80,6 +91,7 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 		gone = true
 		if s.uses--; s.uses == 0 {
 			s.handle.Close()
+			s.release()
 			delete(r.subs, key)
 			if r.Changed != nil {
 				r.Changed(name, "", nil)
@@ -90,22 +102,29 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 
 // OnUpdate compiles the configuration and swaps it in. A bad one leaves the old in place.
 func (s *rdsSub) OnUpdate(u *sub.Update) error {
+	if len(u.Resources) == 0 {
+		s.count(stats.RDSUpdateEmpty) // what is not spoken of stays
+	}
 	for _, x := range u.Resources {
 		if x.Name != s.name {
-			continue
+			return s.refuse(fmt.Errorf("Unexpected RDS configuration (expecting %s): %s", s.name, x.Name)) //nolint:staticcheck // Envoy's text
 		}
 		if x.Unchanged {
-			s.arrived()
-			return nil
+			break
+		}
+		if x.Err != nil {
+			return s.refuse(x.Err)
 		}
 		rc, ok := x.Body.(*routev3.RouteConfiguration)
 		if !ok {
-			return fmt.Errorf("RDS resource %s is no RouteConfiguration", x.Name)
+			return s.refuse(fmt.Errorf("RDS resource %s is no RouteConfiguration", x.Name))
 		}
 		t, err := Compile(rc, s.r.Deps)
 		if err != nil {
-			return err
+			return s.refuse(err)
 		}
+		s.count(stats.ReloadsConfigReload)
+		s.r.Store.SetGauge(s.stats.Gauge(stats.ReloadsConfigReloadTimeMs), uint64(s.r.Main.Wall()/1e6))
 		t.Version = u.Version
 		s.slot.Store(t)
 		if s.r.Changed != nil {
@@ -114,6 +133,16 @@ func (s *rdsSub) OnUpdate(u *sub.Update) error {
 	}
 	s.arrived()
 	return nil
+}
+
+func (s *rdsSub) count(i astats.CounterIndex) { s.r.Main.Stats.Inc(s.stats.Counter(i)) }
+
+// refuse logs why a configuration is not taken.
+func (s *rdsSub) refuse(err error) error {
+	if s.r.Log != nil {
+		s.r.Log.Warn("rds: route config '" + s.name + "' rejected: " + err.Error())
+	}
+	return err
 }
 
 // OnFailure goes on without routes: requests get 404.

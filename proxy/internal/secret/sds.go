@@ -50,48 +50,71 @@ type sdsSub struct {
 	updated int64
 	name    string
 	current *tlsv3.Secret
-	changed []func()
+	users   []*user
 	handle  sub.Subscription
 	came    func()
+	release func() // of the stats
 }
 
-// get returns a secret's holder, subscribing on first use.
-func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (*sdsSub, error) {
+// user is one that uses a secret.
+type user struct{ changed func() }
+
+// get returns a secret's holder, subscribing on first use. release gives the use up; the last one ends the subscription.
+func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (s *sdsSub, release func(), err error) {
 	if c.GetSdsConfig() == nil {
 		s := m.static[c.GetName()]
 		if s == nil {
-			return nil, fmt.Errorf("Unknown static secret: %s", c.GetName()) //nolint:staticcheck // Envoy's text
+			return nil, nil, fmt.Errorf("Unknown static secret: %s", c.GetName()) //nolint:staticcheck // Envoy's text
 		}
-		return &sdsSub{name: c.Name, current: s}, nil
+		return &sdsSub{name: c.Name, current: s}, func() {}, nil
 	}
 	if m.Source == nil {
-		return nil, errors.New("sds_config: there is no source of configuration")
+		return nil, nil, errors.New("sds_config: there is no source of configuration")
 	}
 	key, err := keyOf(c.GetName(), c.GetSdsConfig())
 	if err != nil {
+		return nil, nil, err
+	}
+	if s = m.subs[key]; s == nil {
+		if s, err = m.subscribe(c, key); err != nil {
+			return nil, nil, err
+		}
+	}
+	u := &user{changed}
+	s.users = append(s.users, u)
+	return s, func() { m.leave(s, key, u) }, nil
+}
+
+func (m *Manager) leave(s *sdsSub, key string, u *user) {
+	i := slices.Index(s.users, u)
+	if i < 0 {
+		return
+	}
+	if s.users = slices.Delete(s.users, i, i+1); len(s.users) > 0 {
+		return
+	}
+	s.handle.Close()
+	s.release()
+	delete(m.subs, key)
+	s.came() // whoever still waits for it need not
+}
+
+func (m *Manager) subscribe(c *tlsv3.SdsSecretConfig, key string) (*sdsSub, error) {
+	s := &sdsSub{m: m, name: c.GetName(), came: func() {}}
+	var st sub.Stats
+	st, s.release = sub.NewStats(m.Scope.Scope("sds").Scope(c.GetName()))
+	var err error
+	if s.handle, err = m.Source.Subscribe(c.GetSdsConfig(), SecretType, []string{c.GetName()}, st, s); err != nil {
+		s.release()
 		return nil, err
 	}
-	s := m.subs[key]
-	if s == nil {
-		s = &sdsSub{m: m, name: c.GetName(), came: func() {}}
-		if m.Wait != nil {
-			s.came = m.Wait()
-		}
-		st := m.Scope.Scope("sds").Scope(c.GetName())
-		s.handle, err = m.Source.Subscribe(c.GetSdsConfig(), SecretType, []string{c.GetName()}, sub.Stats{
-			Attempt: st.Counter("update_attempt"), Success: st.Counter("update_success"), Failure: st.Counter("update_failure"),
-			Rejected: st.Counter("update_rejected"), FetchTimeout: st.Counter("init_fetch_timeout"), Time: st.Gauge("update_time"),
-			Version: st.Gauge("version"), VersionText: st.Text("version_text"), Duration: st.Histogram("update_duration", astats.Milliseconds),
-		}, s)
-		if err != nil {
-			return nil, err
-		}
-		if m.subs == nil {
-			m.subs = map[string]*sdsSub{}
-		}
-		m.subs[key] = s
+	if m.Wait != nil {
+		s.came = m.Wait()
 	}
-	s.changed = append(s.changed, changed)
+	if m.subs == nil {
+		m.subs = map[string]*sdsSub{}
+	}
+	m.subs[key] = s
 	return s, nil
 }
 
@@ -118,53 +141,75 @@ func keyOf(name string, from *corev3.ConfigSource) (string, error) {
 }
 
 // Certificate returns what gives the current certificate of a configured secret, nil while it has not come.
-func (m *Manager) Certificate(c *tlsv3.SdsSecretConfig, changed func()) (func() *tlsv3.TlsCertificate, error) {
-	s, err := m.get(c, changed)
+func (m *Manager) Certificate(c *tlsv3.SdsSecretConfig, changed func()) (current func() *tlsv3.TlsCertificate, release func(), err error) {
+	s, release, err := m.get(c, changed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return func() *tlsv3.TlsCertificate { return s.current.GetTlsCertificate() }, nil
+	return func() *tlsv3.TlsCertificate { return s.current.GetTlsCertificate() }, release, nil
 }
 
 // Validation is Certificate for what peers are checked against.
-func (m *Manager) Validation(c *tlsv3.SdsSecretConfig, changed func()) (func() *tlsv3.CertificateValidationContext, error) {
-	s, err := m.get(c, changed)
+func (m *Manager) Validation(c *tlsv3.SdsSecretConfig, changed func()) (current func() *tlsv3.CertificateValidationContext, release func(), err error) {
+	s, release, err := m.get(c, changed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return func() *tlsv3.CertificateValidationContext { return s.current.GetValidationContext() }, nil
+	return func() *tlsv3.CertificateValidationContext { return s.current.GetValidationContext() }, release, nil
 }
 
 // OnUpdate takes the secret over, if it can be read, and tells those who use it. A secret that cannot be read leaves the old one.
 func (s *sdsSub) OnUpdate(u *sub.Update) error {
-	for _, r := range u.Resources {
-		if r.Name != s.name || r.Unchanged {
-			continue
-		}
+	if len(u.Resources) == 0 {
+		s.came() // what is not spoken of stays
+		return nil
+	}
+	r := &u.Resources[0]
+	switch {
+	case len(u.Resources) > 1:
+		return fmt.Errorf("Unexpected SDS secrets length: %d", len(u.Resources)) //nolint:staticcheck // Envoy's text
+	case r.Name != s.name:
+		return fmt.Errorf("Unexpected SDS secret (expecting %s): %s", s.name, r.Name) //nolint:staticcheck // Envoy's text
+	case r.Unchanged:
+	case r.Err != nil:
+		return r.Err
+	default:
 		x, ok := r.Body.(*tlsv3.Secret)
 		if !ok {
 			return fmt.Errorf("SDS resource %s is no Secret", r.Name)
 		}
-		if c := x.GetTlsCertificate(); c != nil {
-			if _, err := Certificate(c); err != nil {
-				return err
-			}
+		if err := check(x); err != nil {
+			return err
 		}
-		if v := x.GetValidationContext(); v.GetTrustedCa() != nil {
-			if _, err := Roots(v.TrustedCa); err != nil {
-				return err
-			}
-		}
-		s.current, s.version = x, u.Version
-		if s.m.Wall != nil {
-			s.updated = s.m.Wall()
-		}
-		for _, f := range s.changed {
-			f()
-		}
+		s.take(x, u.Version)
 	}
 	s.came()
 	return nil
+}
+
+// check tells whether a secret can be used.
+func check(x *tlsv3.Secret) error {
+	if c := x.GetTlsCertificate(); c != nil {
+		if _, err := Certificate(c); err != nil {
+			return err
+		}
+	}
+	if v := x.GetValidationContext(); v.GetTrustedCa() != nil {
+		if _, err := Roots(v.TrustedCa); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sdsSub) take(x *tlsv3.Secret, version string) {
+	s.current, s.version = x, version
+	if s.m.Wall != nil {
+		s.updated = s.m.Wall()
+	}
+	for _, u := range slices.Clone(s.users) {
+		u.changed()
+	}
 }
 
 // OnFailure leaves what is there.

@@ -83,9 +83,13 @@ func (b *listenerBuild) chain(fc *listenerv3.FilterChain, m listener.Match, old 
 	if u.ch.Transport, err = b.s.downstreamTransport(fc.GetTransportSocket(), b.scope); err != nil {
 		return nil, at("transport_socket", err)
 	}
+	if t, ok := u.ch.Transport.(interface{ Close() }); ok {
+		u.release = append(u.release, t.Close)
+	}
 	last := len(fc.GetFilters()) - 1
 	for i, f := range fc.GetFilters() {
 		if err := b.networkFilter(u, f, i == last); err != nil {
+			u.close()
 			return nil, at(fmt.Sprintf("filters[%d]", i), err)
 		}
 	}

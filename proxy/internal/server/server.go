@@ -379,6 +379,7 @@ func (s *Server) shutdown() {
 	if n := s.dynamic.notify; n != nil {
 		n.Close()
 	}
+	s.dynamic.files.Close()
 }
 
 // closeAll closes the connections that w still has. owner: w.

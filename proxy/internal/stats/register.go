@@ -69,6 +69,8 @@ func (sc scope) Text(name string) api.TextID {
 	return sc.store.registerText(sc.prefix + sanitize(name))
 }
 
+func (sc scope) ReleaseText(name string) { sc.store.releaseText(sc.prefix + sanitize(name)) }
+
 func (sc scope) Group(t *api.Template) api.GroupBase { return sc.store.register(sc.prefix, t) }
 
 func (sc scope) Release(t *api.Template) { sc.store.release(sc.prefix, t) }
@@ -110,22 +112,41 @@ func (s *Store) register(prefix string, t *api.Template) api.GroupBase {
 
 func (s *Store) registerText(name string) api.TextID {
 	if id, ok := s.textIndex[name]; ok {
+		s.texts[id-1].refs++
 		return id
 	}
 	var id api.TextID
 	switch n := len(s.freeTexts); {
 	case n > 0:
 		id, s.freeTexts = s.freeTexts[n-1], s.freeTexts[:n-1]
-		s.texts[id-1] = text{name: name}
+		s.texts[id-1] = text{name: name, refs: 1}
 	case len(s.texts) >= MaxTexts:
 		s.overflow++
 		return 0
 	default:
-		s.texts = append(s.texts, text{name: name})
+		s.texts = append(s.texts, text{name: name, refs: 1})
 		id = api.TextID(len(s.texts))
 	}
 	s.textIndex[name] = id
 	return id
+}
+
+func (s *Store) releaseText(name string) {
+	id, ok := s.textIndex[name]
+	if !ok {
+		return
+	}
+	if t := &s.texts[id-1]; t.refs > 1 {
+		t.refs--
+		return
+	}
+	s.dropText(name, id)
+}
+
+func (s *Store) dropText(name string, id api.TextID) {
+	s.texts[id-1] = text{}
+	delete(s.textIndex, name)
+	s.freeTexts = append(s.freeTexts, id)
 }
 
 // DropPrefix releases all groups and single stats, and removes all text readouts, whose names begin with prefix, however many
@@ -139,9 +160,7 @@ func (s *Store) DropPrefix(prefix string) {
 	}
 	for name, id := range s.textIndex {
 		if strings.HasPrefix(name, prefix) {
-			s.texts[id-1] = text{}
-			delete(s.textIndex, name)
-			s.freeTexts = append(s.freeTexts, id)
+			s.dropText(name, id)
 		}
 	}
 }

@@ -57,6 +57,7 @@ type groupKey struct {
 type text struct {
 	name, value string
 	set         bool
+	refs        int32
 }
 
 type shardSlot struct {

@@ -22,6 +22,8 @@ type Resource struct {
 	Unchanged bool
 	// TTL ends the resource if no update comes in time; 0: never.
 	TTL time.Duration
+	// Err says why the resource could not be read; Body is nil then. It is for the consumer to name among what it refuses.
+	Err error
 }
 
 // Update is what a source says at one moment.
@@ -33,6 +35,8 @@ type Update struct {
 	Full      bool
 	Resources []Resource
 	Removed   []string
+	// Same counts resources that the source has, that did not change, and that are not in Resources.
+	Same int
 }
 
 // Reason says why there is no update.
@@ -48,13 +52,23 @@ const (
 	Rejected
 )
 
-// Callbacks consume updates. They are called on the main loop, never from within Subscribe.
+// Callbacks consume updates. They are called on the main loop, never from within Subscribe, and do not keep the update.
 type Callbacks interface {
 	// OnUpdate applies an update. A nil error is the ACK. An error is the NACK, and its text is what the source is told; what was
 	// good in the update stays applied.
 	OnUpdate(u *Update) error
 	// OnFailure tells that there is no update for now, and why.
 	OnFailure(reason Reason, err error)
+}
+
+// Stepper is a Callbacks that takes large updates in small steps, so that the main loop can do other things in between. The source
+// calls OnUpdate or Begin, as it likes.
+type Stepper interface {
+	Callbacks
+	// Begin begins to apply an update. The caller calls step until more is false: each call applies one thing, completely. refused
+	// is the resource of the update (by index) that this step could not take, -1 if there is none; finish gives what OnUpdate
+	// would have returned, after the last step. A subscription that is closed in between is not asked any further.
+	Begin(u *Update) (step func() (refused int, more bool), finish func() error)
 }
 
 // Subscription is an open subscription.

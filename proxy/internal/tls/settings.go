@@ -32,10 +32,10 @@ type Deps struct {
 
 // Secrets finds secrets by configuration.
 type Secrets interface {
-	// Certificate and Validation return what is current, nil if it has not come yet; changed is called on the main loop whenever
-	// that changes.
-	Certificate(c *tlsv3.SdsSecretConfig, changed func()) (func() *tlsv3.TlsCertificate, error)
-	Validation(c *tlsv3.SdsSecretConfig, changed func()) (func() *tlsv3.CertificateValidationContext, error)
+	// Certificate and Validation return what gives the current secret, nil if it has not come yet; changed is called on the main loop
+	// whenever that changes. release says that nobody asks any more.
+	Certificate(c *tlsv3.SdsSecretConfig, changed func()) (current func() *tlsv3.TlsCertificate, release func(), err error)
+	Validation(c *tlsv3.SdsSecretConfig, changed func()) (current func() *tlsv3.CertificateValidationContext, release func(), err error)
 }
 
 // ErrNotReady says that a secret has not come yet.
@@ -44,7 +44,11 @@ const errNotReady = "TLS_error: Secret is not supplied by SDS"
 // Server makes the transport sockets of accepted connections. The context in it may be replaced while it serves.
 type Server struct {
 	ctx atomic.Pointer[Context]
+	b   *builder
 }
+
+// Close gives the secrets and the stats up: no connection begins any more, and those that there are go on. owner: main loop.
+func (s *Server) Close() { s.b.close() }
 
 // New returns the transport of one accepted connection.
 func (s *Server) New(*event.Worker) conn.Transport {
@@ -55,7 +59,13 @@ func (s *Server) New(*event.Worker) conn.Transport {
 }
 
 // Client makes the transport sockets of connections to upstreams.
-type Client struct{ ctx atomic.Pointer[Context] }
+type Client struct {
+	ctx atomic.Pointer[Context]
+	b   *builder
+}
+
+// Close is Server.Close.
+func (c *Client) Close() { c.b.close() }
 
 // New returns the transport of one connection to h, which offers alpn if the context names no protocols.
 func (c *Client) New(_ *event.Worker, h *host.Host, alpn []string) (conn.Transport, string) {
@@ -112,16 +122,14 @@ func (x *Context) named(cfg *tls.Config, name string) {
 
 // NewServer builds a server side from its configuration.
 func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
-	s := &Server{}
-	group := d.Scope.Scope("ssl").Group(stats.SSL)
-	d.Scope.Scope("server_ssl_socket_factory").Group(stats.SSLFactory)
-	b, err := newBuilder(p.GetCommonTlsContext(), d)
-	if err != nil {
-		return nil, err
-	}
 	if p.GetSessionTicketKeysSdsSecretConfig() != nil {
 		return nil, errors.New("session_ticket_keys_sds_secret_config is not supported yet")
 	}
+	b, err := newBuilder(p.GetCommonTlsContext(), d, "server_ssl_socket_factory")
+	if err != nil {
+		return nil, err
+	}
+	s, group := &Server{b: b}, b.stats
 	build := func() (*Context, error) {
 		x := &Context{stats: group}
 		cfg, err := b.common(x, false)
@@ -156,6 +164,7 @@ func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
 	}
 	x, err := build()
 	if err != nil {
+		b.close()
 		return nil, err
 	}
 	s.ctx.Store(x)
@@ -189,13 +198,11 @@ func ticketKeys(cfg *tls.Config, keys *tlsv3.TlsSessionTicketKeys) error {
 
 // NewClient builds a client side from its configuration.
 func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
-	c := &Client{}
-	group := d.Scope.Scope("ssl").Group(stats.SSL)
-	d.Scope.Scope("client_ssl_socket_factory").Group(stats.SSLFactory)
-	b, err := newBuilder(p.GetCommonTlsContext(), d)
+	b, err := newBuilder(p.GetCommonTlsContext(), d, "client_ssl_socket_factory")
 	if err != nil {
 		return nil, err
 	}
+	c, group := &Client{b: b}, b.stats
 	build := func() (*Context, error) {
 		x := &Context{client: true, stats: group, autoHostSNI: p.GetAutoHostSni(), autoSAN: p.GetAutoSniSanValidation()}
 		cfg, err := b.common(x, true)
@@ -217,6 +224,7 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 	}
 	x, err := build()
 	if err != nil {
+		b.close()
 		return nil, err
 	}
 	c.ctx.Store(x)
@@ -231,12 +239,37 @@ type builder struct {
 	certs   []func() *tlsv3.TlsCertificate
 	valid   func() *tlsv3.CertificateValidationContext
 	changed func() error
+	stats   astats.GroupBase
+	release []func()
 }
 
 func (b *builder) onChange(f func() error) { b.changed = f }
 
-func newBuilder(p *tlsv3.CommonTlsContext, d Deps) (*builder, error) {
+// close gives back what was taken, once.
+func (b *builder) close() {
+	list := b.release
+	b.release, b.changed = nil, nil
+	for _, f := range list {
+		f()
+	}
+}
+
+// newBuilder registers stats and subscribes to secrets. factory is the name of the factory's stats.
+func newBuilder(p *tlsv3.CommonTlsContext, d Deps, factory string) (*builder, error) {
 	b := &builder{p: p, d: d}
+	ssl, own := d.Scope.Scope("ssl"), d.Scope.Scope(factory)
+	b.stats = ssl.Group(stats.SSL)
+	own.Group(stats.SSLFactory)
+	b.release = append(b.release, func() { ssl.Release(stats.SSL); own.Release(stats.SSLFactory) })
+	if err := b.read(); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *builder) read() error {
+	p, d := b.p, b.d
 	notify := func() {
 		if b.changed != nil {
 			_ = b.changed()
@@ -244,28 +277,28 @@ func newBuilder(p *tlsv3.CommonTlsContext, d Deps) (*builder, error) {
 	}
 	switch {
 	case p.GetCustomTlsCertificateSelector() != nil:
-		return nil, errors.New("custom_tls_certificate_selector is not supported yet")
+		return errors.New("custom_tls_certificate_selector is not supported yet")
 	case p.GetCustomHandshaker() != nil:
-		return nil, errors.New("custom_handshaker is not supported yet")
+		return errors.New("custom_handshaker is not supported yet")
 	case p.GetKeyLog() != nil:
-		return nil, errors.New("key_log is not supported yet")
+		return errors.New("key_log is not supported yet")
 	case len(p.GetTlsCertificates()) > 0 && len(p.GetTlsCertificateSdsSecretConfigs()) > 0:
-		return nil, errors.New("cannot have both tls_certificates and tls_certificate_sds_secret_configs")
+		return errors.New("cannot have both tls_certificates and tls_certificate_sds_secret_configs")
 	}
 	for _, c := range p.GetTlsCertificates() {
 		b.certs = append(b.certs, func() *tlsv3.TlsCertificate { return c })
 	}
 	for _, c := range p.GetTlsCertificateSdsSecretConfigs() {
 		if d.Secrets == nil {
-			return nil, errors.New("tls_certificate_sds_secret_configs is not supported yet")
+			return errors.New("tls_certificate_sds_secret_configs is not supported yet")
 		}
-		f, err := d.Secrets.Certificate(c, notify)
+		f, release, err := d.Secrets.Certificate(c, notify)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		b.certs = append(b.certs, f)
+		b.certs, b.release = append(b.certs, f), append(b.release, release)
 	}
-	return b, b.validation(notify)
+	return b.validation(notify)
 }
 
 func (b *builder) validation(notify func()) error {
@@ -273,7 +306,11 @@ func (b *builder) validation(notify func()) error {
 		if b.d.Secrets == nil {
 			return nil, errors.New("validation_context_sds_secret_config is not supported yet")
 		}
-		return b.d.Secrets.Validation(c, notify)
+		f, release, err := b.d.Secrets.Validation(c, notify)
+		if err == nil {
+			b.release = append(b.release, release)
+		}
+		return f, err
 	}
 	var err error
 	switch v := b.p.GetValidationContextType().(type) {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"path/filepath"
 	"sync"
 
@@ -10,9 +11,14 @@ import (
 // Notify is the Watcher of the operating system. It watches folders, so that files that are replaced by a rename are seen.
 type Notify struct {
 	mu      sync.Mutex
-	w       *fsnotify.Watcher
+	w       *fsnotify.Watcher // nil before the first Watch
 	folders map[string][]*watch
+	closed  bool
+	running sync.WaitGroup
 }
+
+// ErrClosed says that a Notify watches no more.
+var ErrClosed = errors.New("the watching of files has ended")
 
 type watch struct {
 	path    string
@@ -33,13 +39,16 @@ func (n *Notify) Watch(path string, folder bool, changed func(whole bool)) (func
 	x := &watch{path: path, folder: folder, changed: changed}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.closed {
+		return nil, ErrClosed
+	}
 	if n.w == nil {
 		w, err := fsnotify.NewWatcher()
 		if err != nil {
 			return nil, err
 		}
 		n.w = w
-		go n.run(w)
+		n.running.Go(func() { n.run(w) })
 	}
 	if len(n.folders[dir]) == 0 {
 		if err := n.w.Add(dir); err != nil {
@@ -62,21 +71,25 @@ func (n *Notify) drop(dir string, x *watch) {
 	}
 	if len(n.folders[dir]) == 0 {
 		delete(n.folders, dir)
-		if n.w != nil {
+		if !n.closed {
 			_ = n.w.Remove(dir)
 		}
 	}
 }
 
-// Close ends all watches.
+// Close ends all watches. No call comes after it, and its file descriptor and its goroutine are gone.
 func (n *Notify) Close() {
 	n.mu.Lock()
 	w := n.w
-	n.w = nil
+	if n.closed {
+		w = nil
+	}
+	n.closed = true
 	n.mu.Unlock()
 	if w != nil {
 		_ = w.Close()
 	}
+	n.running.Wait()
 }
 
 func (n *Notify) run(w *fsnotify.Watcher) {
@@ -86,24 +99,37 @@ func (n *Notify) run(w *fsnotify.Watcher) {
 			if !ok {
 				return
 			}
-			if e.Op&(fsnotify.Create|fsnotify.Write|fsnotify.Rename) != 0 {
-				n.tell(e)
+			// What is removed or moved away changes nothing: the last that was read stays in force, as in Envoy.
+			if e.Op&(fsnotify.Create|fsnotify.Write) != 0 {
+				in := filepath.Dir(e.Name)
+				n.tell(func(dir string, x *watch) bool { return dir == in && x.concerns(e) })
 			}
-		case _, ok := <-w.Errors:
+		case err, ok := <-w.Errors:
 			if !ok {
 				return
+			}
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				n.tell(func(string, *watch) bool { return true }) // nobody knows what was lost
 			}
 		}
 	}
 }
 
-func (n *Notify) tell(e fsnotify.Event) {
+// concerns tells whether an event in the folder of x is one that x waits for. In a watched folder only what appears counts, as in
+// Envoy: a log file that grows there is no change of configuration.
+func (x *watch) concerns(e fsnotify.Event) bool {
+	return x.folder && e.Has(fsnotify.Create) || x.path == filepath.Clean(e.Name)
+}
+
+// tell calls those that pick chooses.
+func (n *Notify) tell(pick func(dir string, x *watch) bool) {
 	n.mu.Lock()
 	var hit []*watch
-	for _, x := range n.folders[filepath.Dir(e.Name)] {
-		// In a folder only what appears counts, as in Envoy: a log file that grows there is no change of configuration.
-		if x.folder && e.Has(fsnotify.Create) || x.path == filepath.Clean(e.Name) {
-			hit = append(hit, x)
+	for dir, list := range n.folders {
+		for _, x := range list {
+			if pick(dir, x) {
+				hit = append(hit, x)
+			}
 		}
 	}
 	n.mu.Unlock()

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
+)
+
+// lds applies updates of listeners. It is the sub.Callbacks of a wildcard subscription. owner: main loop.
+type lds struct {
+	s     *Server
+	done  func()
+	names map[string]bool // the listeners that this subscription brought
+}
+
+// OnUpdate adds, changes and removes listeners. Good ones are applied even if others are refused.
+func (l *lds) OnUpdate(u *sub.Update) error {
+	step, finish := l.Begin(u)
+	for more := true; more; {
+		_, more = step()
+	}
+	return finish()
+}
+
+// Begin implements sub.Stepper: a step is one listener.
+func (l *lds) Begin(u *sub.Update) (step func() (int, bool), finish func() error) {
+	if l.names == nil {
+		l.names = map[string]bool{}
+	}
+	x := &ldsUpdate{l: l, u: u, removed: u.Removed}
+	if u.Full {
+		x.seen = make(map[string]bool, len(u.Resources))
+		for i := range u.Resources {
+			x.seen[u.Resources[i].Name] = false
+		}
+		x.removed = nil
+		for n := range l.names {
+			if _, ok := x.seen[n]; !ok {
+				x.removed = append(x.removed, n)
+			}
+		}
+		slices.Sort(x.removed)
+	}
+	return x.step, x.finish
+}
+
+// ldsUpdate is an update that is being applied: first what is removed, since its addresses may be taken over, then the rest.
+type ldsUpdate struct {
+	l       *lds
+	u       *sub.Update
+	at      int
+	seen    map[string]bool // of a full update: names, and whether they came already
+	removed []string
+	bad     string
+}
+
+func (x *ldsUpdate) step() (refused int, more bool) {
+	refused = -1
+	l, n := x.l, len(x.removed)
+	switch i := x.at - n; {
+	case x.at < n:
+		if name := x.removed[x.at]; l.names[name] {
+			delete(l.names, name)
+			l.s.logger("upstream").Info("lds: remove listener '" + name + "'")
+			l.s.removeListener(name)
+		}
+	case i < len(x.u.Resources):
+		r := &x.u.Resources[i]
+		if err := x.apply(r); err != nil {
+			refused = i
+			l.s.logger("upstream").Warn("lds: listener '" + r.Name + "' config rejected: " + err.Error())
+			if r.Name != "" {
+				x.bad += r.Name + ": "
+			}
+			x.bad += err.Error() + "\n"
+		}
+	}
+	x.at++
+	return refused, x.at < n+len(x.u.Resources)
+}
+
+// apply takes one listener.
+func (x *ldsUpdate) apply(r *sub.Resource) error {
+	if x.seen != nil {
+		if x.seen[r.Name] {
+			return fmt.Errorf("duplicate listener %s found", r.Name)
+		}
+		x.seen[r.Name] = true
+	}
+	switch {
+	case r.Unchanged:
+		return nil
+	case r.Err != nil:
+		return r.Err
+	}
+	p, ok := r.Body.(*listenerv3.Listener)
+	if !ok {
+		return errors.New("is no Listener")
+	}
+	if err := x.l.s.addOrUpdateListener(p, x.u.Version); err != nil {
+		return err
+	}
+	x.l.names[p.GetName()] = true
+	x.l.s.logger("upstream").Info("lds: add/update listener '" + p.GetName() + "'")
+	return nil
+}
+
+func (x *ldsUpdate) finish() error {
+	x.l.done()
+	if x.bad != "" {
+		return errors.New("Error adding/updating listener(s) " + x.bad) //nolint:staticcheck // Envoy's text
+	}
+	return nil
+}
+
+// OnFailure goes on without listeners.
+func (l *lds) OnFailure(reason sub.Reason, _ error) {
+	if reason != sub.ConnectionFailure {
+		l.done()
+	}
+}
