@@ -7,6 +7,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/clock"
 	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/stats"
 )
@@ -42,8 +43,21 @@ type FactoryContext interface {
 	// Post runs f on the main loop, EachWorker on every worker. Safe from any goroutine.
 	Post(f func())
 	EachWorker(f func(d network.Dispatcher))
-	// HasCluster tells whether a cluster of that name exists now.
+	// HasCluster tells whether a cluster of that name exists now. ClusterHosts counts its hosts, and those of them that can be used; it
+	// is safe from any thread.
 	HasCluster(name string) bool
+	ClusterHosts(name string) (usable, all int, ok bool)
+	// LocalCluster is the name of the cluster that this proxy belongs to (--service-cluster).
+	LocalCluster() string
+	// HealthFailed tells whether the proxy was told to fail health checks. Safe from any thread.
+	HealthFailed() bool
+	// Runtime answers runtime keys.
+	Runtime() Runtime
+	// HeaderMatcher compiles an envoy.config.route.v3.HeaderMatcher, StringMatcher an envoy.type.matcher.v3.StringMatcher.
+	HeaderMatcher(m proto.Message) (HeaderMatcher, error)
+	StringMatcher(m proto.Message) (StringMatcher, error)
+	// HeaderMutations compiles envoy.config.common.mutation_rules.v3.HeaderMutation messages, which apply in their order.
+	HeaderMutations(list []proto.Message) (HeaderMutations, error)
 	// Format compiles a substitution format string, for values that are made per stream.
 	Format(text string) (Formatter, error)
 }
@@ -52,6 +66,26 @@ type FactoryContext interface {
 type Formatter interface {
 	// Append appends the text for the stream behind cb to dst.
 	Append(dst []byte, cb filter.Callbacks) []byte
+}
+
+// Runtime answers runtime keys: def, or the given fraction, is for keys that are not set. Safe from any thread.
+type Runtime interface {
+	Uint(key string, def uint64) uint64
+	Bool(key string, def bool) bool
+	// Enabled decides by a random number for numerator of denominator cases.
+	Enabled(key string, numerator, random, denominator uint64) bool
+}
+
+// HeaderMatcher tells whether a head fits.
+type HeaderMatcher interface{ Match(h *http.HeaderMap) bool }
+
+// StringMatcher tells whether a text fits.
+type StringMatcher interface{ Match(s string) bool }
+
+// HeaderMutations changes headers.
+type HeaderMutations interface {
+	// Apply changes h for the stream behind cb.
+	Apply(h *http.HeaderMap, cb filter.Callbacks)
 }
 
 // Info is what all kinds of extensions have.

@@ -30,6 +30,10 @@ type Callbacks interface {
 	ClearRouteCache()
 	// RouteConfig returns this filter's most specific per-route configuration, as its factory parsed it; nil if there is none.
 	RouteConfig() any
+	// RouteConfigs appends those of all levels to dst, the most specific one first.
+	RouteConfigs(dst []any) []any
+	// Random returns 64 random bits of this worker's source.
+	Random() uint64
 
 	// ContinueDecoding and ContinueEncoding let go of what this filter holds. They may be called from timers and posts, and from
 	// this filter's own callbacks (then the callback's status decides alone).

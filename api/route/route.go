@@ -17,6 +17,9 @@ type Entry interface {
 	Metadata(namespace string) map[string]any
 	// FilterConfig returns the most specific configuration for the filter configured under this name; nil if there is none.
 	FilterConfig(filter string) any
+	// FilterConfigs appends the configurations of all levels (weighted cluster, route, virtual host, route configuration) to dst, the
+	// most specific one first.
+	FilterConfigs(dst []any, filter string) []any
 	// FilterDisabled tells whether the route turns the filter off (or on, if it is disabled by default): set is false if it
 	// says nothing.
 	FilterDisabled(filter string) (disabled, set bool)

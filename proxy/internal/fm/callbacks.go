@@ -60,6 +60,18 @@ func (a *active) RouteConfig() any {
 	return nil
 }
 
+func (a *active) RouteConfigs(dst []any) []any {
+	if a.entry == nil {
+		return dst
+	}
+	if r := a.s.owner.Route(); r != nil {
+		dst = r.FilterConfigs(dst, a.entry.Name)
+	}
+	return dst
+}
+
+func (a *active) Random() uint64 { return a.s.owner.Worker().Rand.Uint64() }
+
 func (a *active) ContinueDecoding()                          { a.s.resume(&a.s.dec, a) }
 func (a *active) ContinueEncoding()                          { a.s.resume(&a.s.enc, a) }
 func (a *active) SendLocalReply(r *filter.LocalReply)        { a.s.LocalReply(r) }

@@ -240,12 +240,13 @@ func TestSides(t *testing.T) {
 // disabling is a route that turns filters on and off.
 type disabling map[string]bool
 
-func (disabling) Name() string                     { return "" }
-func (disabling) VirtualHost() string              { return "" }
-func (disabling) Cluster() string                  { return "" }
-func (disabling) Timeout() time.Duration           { return 0 }
-func (disabling) Metadata(string) map[string]any   { return nil }
-func (d disabling) FilterConfig(filter string) any { return "config of " + filter }
+func (disabling) Name() string                            { return "" }
+func (disabling) VirtualHost() string                     { return "" }
+func (disabling) Cluster() string                         { return "" }
+func (disabling) Timeout() time.Duration                  { return 0 }
+func (disabling) Metadata(string) map[string]any          { return nil }
+func (disabling) FilterConfigs(dst []any, _ string) []any { return dst }
+func (d disabling) FilterConfig(filter string) any        { return "config of " + filter }
 func (d disabling) FilterDisabled(f string) (bool, bool) {
 	off, set := d[f]
 	return off, set

@@ -141,11 +141,22 @@ func (s *Stream) checkLimit(d *direction, hf *half) {
 		}
 	case hf.flags&inCall != 0:
 		// Whether it is kept at all is known when the callback has returned.
-	case d.decode:
-		s.owner.TooLarge(true)
-		s.LocalReply(requestTooLarge)
 	default:
-		s.owner.TooLarge(false)
+		s.tooLarge(d)
+	}
+}
+
+// over tells whether a filter would keep too much with n bytes more, and that is an error.
+func (s *Stream) over(hf *half, n int) bool {
+	return s.limit > 0 && hf.flags&watermark == 0 && hf.held.Len()+hf.ahead.Len()+n > s.limit
+}
+
+// tooLarge answers a body that is more than a filter may buffer.
+func (s *Stream) tooLarge(d *direction) {
+	s.owner.TooLarge(d.decode)
+	if d.decode {
+		s.LocalReply(requestTooLarge)
+	} else {
 		s.LocalReply(responseTooLarge)
 	}
 }

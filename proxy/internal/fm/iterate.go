@@ -211,6 +211,14 @@ func (s *Stream) data(d *direction, pos int, data *buffer.Buffer, end bool) {
 func (s *Stream) afterData(d *direction, pos int, a *active, hf *half, st filter.DataStatus, data *buffer.Buffer) {
 	switch st {
 	case filter.DataContinue:
+		// The last piece counts too: a filter that waits for the whole body gets none that is over the limit.
+		if hf.flags&headHeld != 0 || hf.held.Len() > 0 {
+			if s.over(hf, data.Len()) {
+				s.tooLarge(d)
+				data.Reset()
+				return
+			}
+		}
 		s.release(d, pos, hf, data)
 		data.Reset()
 		return

@@ -289,3 +289,41 @@ func TestReplyLetsGo(t *testing.T) {
 	r.stay = false
 	r.close()
 }
+
+// TestLimitAtTheEnd: the piece with which a filter goes on that has waited for the whole body counts too.
+func TestLimitAtTheEnd(t *testing.T) {
+	for _, decode := range []bool{true, false} {
+		for _, pieces := range []int{1, 2} {
+			for over := range 2 {
+				p := &probe{}
+				p.onHeaders = func(dec bool, _ *http.HeaderMap, _ bool) filter.HeadersStatus {
+					if dec != decode {
+						return filter.HeadersContinue
+					}
+					return filter.HeadersStopIteration
+				}
+				p.onData = func(_ bool, _ *buffer.Buffer, end bool) filter.DataStatus {
+					if end {
+						return filter.DataContinue
+					}
+					return filter.DataStopIterationAndBuffer
+				}
+				r := newRig(t, newWorker(), limit, &probe{}, p)
+				if !decode {
+					r.send(true, shape{})
+				}
+				x := shape{chunks: []string{strings.Repeat("x", limit+over)}}
+				if pieces == 2 {
+					x.chunks = []string{"xxxx", strings.Repeat("x", limit-4+over)}
+				}
+				r.send(decode, x)
+				if over > 0 {
+					checkTooLarge(t, r, keeper{"at the end", filter.HeadersStopIteration, 0, false}, decode)
+				} else {
+					r.arrived(decode).whole(t, "the far end", x.body())
+				}
+				r.close()
+			}
+		}
+	}
+}

@@ -88,7 +88,7 @@ type Entry struct {
 
 	metadata map[string]map[string]any
 	hostMeta map[string]map[string]any // of the virtual host
-	filters  map[string]any
+	filters  map[string]*filterConfig
 	disabled map[string]bool // filter name -> disabled
 }
 
@@ -116,12 +116,38 @@ func (e *Entry) Metadata(namespace string) map[string]any { return e.metadata[na
 func (e *Entry) HostMetadata(namespace string) map[string]any { return e.hostMeta[namespace] }
 
 // FilterConfig returns the most specific configuration for a filter.
-func (e *Entry) FilterConfig(name string) any { return e.filters[name] }
+func (e *Entry) FilterConfig(name string) any {
+	if c := e.filters[name]; c != nil {
+		return c.value
+	}
+	return nil
+}
+
+// FilterConfigs appends all configurations for a filter to dst, the most specific one first.
+func (e *Entry) FilterConfigs(dst []any, name string) []any {
+	for c := e.filters[name]; c != nil; c = c.less {
+		dst = append(dst, c.value)
+	}
+	return dst
+}
+
+// filterConfig is a filter's configuration on one level, and those that are less specific.
+type filterConfig struct {
+	value any
+	less  *filterConfig
+}
 
 // FilterDisabled tells what the route says about a filter.
 func (e *Entry) FilterDisabled(name string) (disabled, set bool) {
 	disabled, set = e.disabled[name]
 	return disabled, set
+}
+
+func (e *Entry) setDisabled(filter string, off bool) {
+	if e.disabled == nil {
+		e.disabled = map[string]bool{}
+	}
+	e.disabled[filter] = off
 }
 
 // resolve chooses among weighted clusters, whose choices are entries of their own.

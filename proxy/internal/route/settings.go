@@ -284,14 +284,13 @@ func (c *compiler) filterConfigs(e *Entry, levels ...map[string]*anypb.Any) erro
 				if err := a.UnmarshalTo(&fc); err != nil {
 					return err
 				}
-				if e.disabled == nil {
-					e.disabled = map[string]bool{}
-				}
-				e.disabled[name] = fc.Disabled
+				e.setDisabled(name, fc.Disabled)
 				if fc.Config == nil {
 					continue
 				}
 				a = fc.Config
+			} else {
+				e.setDisabled(name, false) // a configuration turns a filter on that is off by default
 			}
 			if c.FilterConfig == nil {
 				continue
@@ -301,9 +300,9 @@ func (c *compiler) filterConfigs(e *Entry, levels ...map[string]*anypb.Any) erro
 				return err
 			}
 			if e.filters == nil {
-				e.filters = map[string]any{}
+				e.filters = map[string]*filterConfig{}
 			}
-			e.filters[name] = v
+			e.filters[name] = &filterConfig{v, e.filters[name]}
 		}
 	}
 	return nil

@@ -165,7 +165,7 @@ func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, req, resp [][
 		}
 		if len(x.TypedPerFilterConfig) > 0 {
 			filters, disabled := one.filters, one.disabled
-			one.filters, one.disabled = map[string]any{}, map[string]bool{}
+			one.filters, one.disabled = map[string]*filterConfig{}, map[string]bool{}
 			for k, v := range filters {
 				one.filters[k] = v
 			}

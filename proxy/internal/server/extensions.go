@@ -9,7 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	rulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/clock"
 	"github.com/dragoman-proxy/dragoman/api/ext"
@@ -19,6 +22,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/async"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/router"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -187,6 +191,62 @@ func (c *factoryContext) EachWorker(f func(d network.Dispatcher)) {
 }
 
 func (c *factoryContext) HasCluster(name string) bool { return c.s.hasCluster(name) }
+
+func (c *factoryContext) LocalCluster() string { return c.s.node().GetCluster() }
+func (c *factoryContext) HealthFailed() bool   { return c.s.failed.Load() }
+func (c *factoryContext) Runtime() ext.Runtime { return c.s.runtime }
+
+func (c *factoryContext) ClusterHosts(name string) (usable, all int, ok bool) {
+	slot := c.s.clusters.Lookup(name)
+	if slot == nil {
+		return 0, 0, false
+	}
+	cl := slot.Load()
+	if cl == nil {
+		return 0, 0, false
+	}
+	for _, p := range cl.Table().Sets {
+		usable += len(p.Healthy) + len(p.Degraded)
+		all += len(p.Hosts)
+	}
+	return usable, all, true
+}
+
+func (c *factoryContext) HeaderMatcher(m proto.Message) (ext.HeaderMatcher, error) {
+	p, ok := m.(*routev3.HeaderMatcher)
+	if !ok {
+		return nil, fmt.Errorf("%T is no header matcher", m)
+	}
+	list, err := route.HeaderMatchers([]*routev3.HeaderMatcher{p})
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+func (c *factoryContext) StringMatcher(m proto.Message) (ext.StringMatcher, error) {
+	p, ok := m.(*matcherv3.StringMatcher)
+	if !ok {
+		return nil, fmt.Errorf("%T is no string matcher", m)
+	}
+	return route.StringMatcher(p)
+}
+
+func (c *factoryContext) HeaderMutations(list []proto.Message) (ext.HeaderMutations, error) {
+	all := make([]*rulesv3.HeaderMutation, len(list))
+	for i, m := range list {
+		p, ok := m.(*rulesv3.HeaderMutation)
+		if !ok {
+			return nil, fmt.Errorf("%T is no header mutation", m)
+		}
+		all[i] = p
+	}
+	m, err := route.HeaderMutations(all, c.s.format)
+	if err != nil {
+		return nil, err
+	}
+	return mutations{m}, nil
+}
 
 func (c *factoryContext) Format(text string) (ext.Formatter, error) {
 	return newFormatter(text, c.s.format)

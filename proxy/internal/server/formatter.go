@@ -3,7 +3,10 @@ package server
 import (
 	"github.com/dragoman-proxy/dragoman/api/ext"
 	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
 // formatter is a format for extensions.
@@ -18,5 +21,14 @@ func newFormatter(text string, o *format.Options) (ext.Formatter, error) {
 }
 
 func (f formatter) Append(dst []byte, cb filter.Callbacks) []byte {
-	return f.f.Evaluate(dst, &format.Context{Info: cb.Info(), Now: cb.Now(), Wall: cb.Wall()})
+	return append(dst, route.Evaluate(worker(cb), f.f, cb.Info())...)
 }
+
+// mutations are header mutations for extensions.
+type mutations struct{ m *route.Mutations }
+
+func (m mutations) Apply(h *http.HeaderMap, cb filter.Callbacks) {
+	m.m.Apply(worker(cb), h, cb.Info())
+}
+
+func worker(cb filter.Callbacks) *event.Worker { return cb.(interface{ Worker() *event.Worker }).Worker() }
