@@ -31,4 +31,6 @@ func (m mutations) Apply(h *http.HeaderMap, cb filter.Callbacks) {
 	m.m.Apply(worker(cb), h, cb.Info())
 }
 
-func worker(cb filter.Callbacks) *event.Worker { return cb.(interface{ Worker() *event.Worker }).Worker() }
+func worker(cb filter.Callbacks) *event.Worker {
+	return cb.(interface{ Worker() *event.Worker }).Worker()
+}
