@@ -31,7 +31,9 @@ func (c *Context) HeaderMatcher(proto.Message) (ext.HeaderMatcher, error) { retu
 func (c *Context) StringMatcher(proto.Message) (ext.StringMatcher, error) { return nil, errNotHere }
 
 // HeaderMutations implements ext.FactoryContext.
-func (c *Context) HeaderMutations([]proto.Message) (ext.HeaderMutations, error) { return nil, errNotHere }
+func (c *Context) HeaderMutations([]proto.Message) (ext.HeaderMutations, error) {
+	return nil, errNotHere
+}
 
 // noRuntime has no key.
 type noRuntime struct{}
