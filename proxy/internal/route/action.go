@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
 // RegexRewrite replaces what a regular expression matches.
@@ -60,13 +61,15 @@ type RedirectAction struct {
 	Regex                  *RegexRewrite
 	Port                   string
 	StripQuery             bool
+	// Format makes the path anew; what it makes is for Location.
+	Format *format.Format
 	// Plain changes nothing but the scheme (require_tls).
 	Plain bool
 	entry *Entry
 }
 
-// Path returns the path part (with query) of the redirect; ok is false if it is the request's own.
-func (d *RedirectAction) Path(h *http.HeaderMap, a *http.Arena) (string, bool) {
+// Path returns the path part (with query) of the redirect; ok is false if it is the request's own. formatted is what Format makes.
+func (d *RedirectAction) Path(h *http.HeaderMap, a *http.Arena, formatted string) (string, bool) {
 	path := h.Get(http.Path)
 	p, q := cutQuery(path)
 	out, changed := p, false
@@ -80,6 +83,8 @@ func (d *RedirectAction) Path(h *http.HeaderMap, a *http.Arena) (string, bool) {
 		out, changed = d.entry.rewritePrefix(p, d.Prefix, a), true
 	case d.Regex != nil:
 		out, changed = d.Regex.Replace(p), true
+	case formatted != "":
+		out, changed = formatted, true
 	}
 	if d.StripQuery {
 		return out, changed || q != ""
@@ -92,11 +97,11 @@ func (d *RedirectAction) Rewritten(h *http.HeaderMap, a *http.Arena) (path strin
 	if !d.HasPrefix && d.Regex == nil {
 		return "", false
 	}
-	return d.Path(h, a)
+	return d.Path(h, a, "")
 }
 
 // Location returns the value of the location header.
-func (d *RedirectAction) Location(h *http.HeaderMap, a *http.Arena) string {
+func (d *RedirectAction) Location(h *http.HeaderMap, a *http.Arena, formatted string) string {
 	if d.Plain {
 		return a.Concat("https://", h.Get(http.Authority), h.Get(http.Path))
 	}
@@ -123,6 +128,6 @@ func (d *RedirectAction) Location(h *http.HeaderMap, a *http.Arena) string {
 	if d.Port != "" {
 		host = a.Concat(host, ":", d.Port)
 	}
-	path, _ := d.Path(h, a)
+	path, _ := d.Path(h, a, formatted)
 	return a.Concat(scheme, "://", host, path)
 }

@@ -58,11 +58,17 @@ type Entry struct {
 	HasPrefixRewrite  bool
 	RegexRewrite      *RegexRewrite
 	TemplateRewrite   *rewriteTemplate
+	PathFormat        *format.Format
 	HostRewrite       string
 	HostRewriteHeader string
 	HostRewritePath   *RegexRewrite
+	HostFormat        *format.Format
 	AutoHostRewrite   bool
-	AppendXFH         bool // append_x_forwarded_host
+	// ClusterHeaders and ClusterHost are what a weighted cluster changes in requests, before the route does. Nothing tells of the
+	// original host.
+	ClusterHeaders *Mutations
+	ClusterHost    string
+	AppendXFH      bool // append_x_forwarded_host
 
 	RequestHeaders, ResponseHeaders *Mutations
 	// IncludeAttempts says where x-envoy-attempt-count goes.

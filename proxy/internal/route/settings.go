@@ -54,7 +54,7 @@ func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
 		c.validate = false
 	}
 	t := &Table{Name: rc.Name, exact: map[string]*VirtualHost{}, IgnorePort: rc.GetIgnorePortInHostMatching(),
-		IgnoreParams: rc.IgnorePathParametersInPathMatching}
+		IgnoreParams: rc.IgnorePathParametersInPathMatching, HostHeader: strings.ToLower(rc.VhostHeader)}
 	t.MaxDirectBody = 4096
 	if rc.MaxDirectResponseBodySizeBytes != nil {
 		t.MaxDirectBody = int(rc.MaxDirectResponseBodySizeBytes.Value)
@@ -62,8 +62,13 @@ func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
 	for _, h := range rc.InternalOnlyHeaders {
 		t.InternalOnly = append(t.InternalOnly, strings.ToLower(h))
 	}
-	if rc.Vhds != nil {
+	switch {
+	case rc.Vhds != nil:
 		return nil, errors.New("vhds is not supported yet")
+	case len(rc.RequestMirrorPolicies) > 0:
+		return nil, errors.New("request_mirror_policies is not supported yet")
+	case len(rc.RouteSpecifiers) > 0:
+		return nil, errors.New("route_specifiers is not supported yet")
 	}
 	seen := map[string]bool{}
 	for _, vh := range rc.VirtualHosts {
@@ -83,7 +88,7 @@ func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
 	}
 	sort.SliceStable(t.suffixes, byLength(t.suffixes))
 	sort.SliceStable(t.prefixes, byLength(t.prefixes))
-	if len(t.exact) == 0 {
+	if len(t.exact)+len(t.suffixes)+len(t.prefixes) == 0 {
 		t.exact = nil
 	}
 	return t, nil
@@ -119,8 +124,11 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 	if err != nil {
 		return nil, err
 	}
-	if vh.Matcher != nil {
+	switch {
+	case vh.Matcher != nil:
 		return nil, fmt.Errorf("virtual host %s: matcher is not supported yet", vh.Name)
+	case len(vh.RouteSpecifiers) > 0:
+		return nil, fmt.Errorf("virtual host %s: route_specifiers is not supported yet", vh.Name)
 	}
 	for i, r := range vh.Routes {
 		e, err := c.entry(t, vh, r)
@@ -144,6 +152,9 @@ func (c *compiler) entry(t *Table, vh *routev3.VirtualHost, r *routev3.Route) (*
 	var err error
 	if e.match, err = c.match(r.GetMatch()); err != nil {
 		return nil, err
+	}
+	if len(r.RouteSpecifiers) > 0 {
+		return nil, errors.New("route_specifiers is not supported yet")
 	}
 	e.AttemptsInRequest, e.AttemptsInResponse = vh.IncludeRequestAttemptCount, vh.IncludeAttemptCountInResponse
 	if e.metadata, err = plainMetadata(r.Metadata); err != nil {
@@ -175,7 +186,7 @@ func (c *compiler) entry(t *Table, vh *routev3.VirtualHost, r *routev3.Route) (*
 	e.RequestHeaders, e.ResponseHeaders = c.join(req), c.join(resp)
 	switch a := r.Action.(type) {
 	case *routev3.Route_Route:
-		err = c.forward(e, vh, r, a.Route, req, resp)
+		err = c.forward(e, vh, r, a.Route, resp)
 	case *routev3.Route_DirectResponse:
 		e.Kind = Direct
 		err = c.direct(t, e, a.DirectResponse)
@@ -213,12 +224,26 @@ func (c *compiler) join(levels [][]mutation) *Mutations {
 		if c.specific {
 			i = len(levels) - 1 - i
 		}
-		m.steps = append(m.steps, levels[i]...)
+		if len(levels[i]) > 0 {
+			m.levels = append(m.levels, newLevel(levels[i]))
+		}
 	}
-	if len(m.steps) == 0 {
+	if len(m.levels) == 0 {
 		return nil
 	}
 	return m
+}
+
+// first puts a level before all others.
+func first(steps []mutation, m *Mutations) *Mutations {
+	if len(steps) == 0 {
+		return m
+	}
+	out := &Mutations{levels: []level{newLevel(steps)}}
+	if m != nil {
+		out.levels = append(out.levels, m.levels...)
+	}
+	return out
 }
 
 // Changes compiles additions and removals of headers.
@@ -230,9 +255,6 @@ func Changes(add []*corev3.HeaderValueOption, remove []string, o *format.Options
 			return nil, errors.New(":-prefixed or host headers may not be modified")
 		}
 		m := mutation{name: name, id: http.Lookup(name), keepEmpty: a.KeepEmptyValue, value: a.Header.Value}
-		if a.Header.Value == "" && len(a.Header.RawValue) > 0 {
-			m.value = string(a.Header.RawValue)
-		}
 		switch a.AppendAction {
 		case corev3.HeaderValueOption_ADD_IF_ABSENT:
 			m.action = AddIfAbsent
@@ -273,7 +295,7 @@ func NewMutations(add []*corev3.HeaderValueOption, remove []string, o *format.Op
 	if err != nil || len(steps) == 0 {
 		return nil, err
 	}
-	return &Mutations{steps}, nil
+	return &Mutations{[]level{newLevel(steps)}}, nil
 }
 
 func (c *compiler) filterConfigs(e *Entry, levels ...map[string]*anypb.Any) error {
@@ -461,6 +483,11 @@ func (c *compiler) redirect(e *Entry, r *routev3.RedirectAction) error {
 	case *routev3.RedirectAction_RegexRewrite:
 		var err error
 		if d.Regex, err = c.rewriteRegex(p.RegexRewrite); err != nil {
+			return err
+		}
+	case *routev3.RedirectAction_PathRewrite:
+		var err error
+		if d.Format, err = format.ParseHeader(p.PathRewrite, c.Format); err != nil {
 			return err
 		}
 	}

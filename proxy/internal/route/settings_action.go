@@ -10,9 +10,11 @@ import (
 	uritmplrv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/rewrite/uri_template/v3"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
-func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, a *routev3.RouteAction, req, resp [][]mutation) error {
+func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, a *routev3.RouteAction, resp [][]mutation) error {
 	if err := unsupported(vh, a); err != nil {
 		return err
 	}
@@ -24,9 +26,9 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 	if e.HashPolicy, err = c.hashPolicy(a.HashPolicy); err != nil {
 		return err
 	}
-	p := a.RetryPolicy
-	if p == nil {
-		p = vh.RetryPolicy
+	p, err := retryPolicy(vh, a)
+	if err != nil {
+		return err
 	}
 	if p != nil {
 		if e.Retry, err = c.retry(p); err != nil {
@@ -52,9 +54,25 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 		e.ClusterHeader = strings.ToLower(s.ClusterHeader)
 		return nil
 	case *routev3.RouteAction_WeightedClusters:
-		return c.weighted(e, s.WeightedClusters, req, resp)
+		return c.weighted(e, s.WeightedClusters, resp)
 	}
 	return errors.New("cluster_specifier_plugin is not supported yet")
+}
+
+// retryPolicy is the policy that applies: the route's own in either form, or the virtual host's.
+func retryPolicy(vh *routev3.VirtualHost, a *routev3.RouteAction) (*routev3.RetryPolicy, error) {
+	p, typed := a.RetryPolicy, a.RetryPolicyTypedConfig
+	if p == nil && typed == nil {
+		p, typed = vh.RetryPolicy, vh.RetryPolicyTypedConfig
+	}
+	if p != nil || typed == nil {
+		return p, nil
+	}
+	p = &routev3.RetryPolicy{}
+	if err := typed.UnmarshalTo(p); err != nil {
+		return nil, fmt.Errorf("retry_policy_typed_config: %w", err)
+	}
+	return p, nil
 }
 
 // unsupported refuses by name what would silently do something else.
@@ -64,7 +82,9 @@ func unsupported(vh *routev3.VirtualHost, a *routev3.RouteAction) error {
 		return errors.New("request_mirror_policies is not supported yet")
 	case a.HedgePolicy != nil || vh.HedgePolicy != nil:
 		return errors.New("hedge_policy is not supported yet")
-	case a.InternalRedirectPolicy != nil:
+	case a.FlushTimeout != nil:
+		return errors.New("flush_timeout is not supported yet")
+	case a.InternalRedirectPolicy != nil || a.InternalRedirectAction == routev3.RouteAction_HANDLE_INTERNAL_REDIRECT: //nolint:staticcheck // deprecated and still accepted
 		return errors.New("internal_redirect_policy is not supported yet")
 	}
 	return nil
@@ -116,6 +136,11 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 	if e.RegexRewrite, err = c.rewriteRegex(a.RegexRewrite); err != nil {
 		return err
 	}
+	if a.PathRewrite != "" {
+		if e.PathFormat, err = format.ParseHeader(a.PathRewrite, c.Format); err != nil {
+			return err
+		}
+	}
 	if p := a.PathRewritePolicy; p != nil {
 		var cfg uritmplrv3.UriTemplateRewriteConfig
 		if err := p.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
@@ -138,13 +163,13 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 	case *routev3.RouteAction_HostRewritePathRegex:
 		e.HostRewritePath, err = c.rewriteRegex(h.HostRewritePathRegex)
 	case *routev3.RouteAction_HostRewrite:
-		return errors.New("host_rewrite format is not supported yet")
+		e.HostFormat, err = format.ParseText(h.HostRewrite, c.Format)
 	}
 	e.AppendXFH = a.AppendXForwardedHost
 	return err
 }
 
-func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, req, resp [][]mutation) error {
+func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]mutation) error {
 	w := &Weighted{RuntimePrefix: wc.RuntimeKeyPrefix, HeaderName: strings.ToLower(wc.GetHeaderName())}
 	for _, x := range wc.Clusters {
 		one := *e
@@ -158,11 +183,9 @@ func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, req, resp [][
 		if err != nil {
 			return err
 		}
-		one.RequestHeaders = c.join(append([][]mutation{a}, req...))
-		one.ResponseHeaders = c.join(append([][]mutation{b}, resp...))
-		if h := x.GetHostRewriteLiteral(); h != "" {
-			one.HostRewrite = h
-		}
+		// A cluster's own changes come first, whatever order the others are in.
+		one.ClusterHeaders, one.ResponseHeaders = first(a, nil), first(b, c.join(resp))
+		one.ClusterHost = x.GetHostRewriteLiteral()
 		if len(x.TypedPerFilterConfig) > 0 {
 			filters, disabled := one.filters, one.disabled
 			one.filters, one.disabled = map[string]*filterConfig{}, map[string]bool{}

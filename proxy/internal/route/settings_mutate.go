@@ -32,7 +32,7 @@ func HeaderMutations(list []*rulesv3.HeaderMutation, o *format.Options) (*Mutati
 		if err != nil {
 			return nil, fmt.Errorf("mutations[%d]: %w", i, err)
 		}
-		out.steps = append(out.steps, steps...)
+		out.levels = append(out.levels, newLevel(steps))
 	}
 	return out, nil
 }

@@ -52,10 +52,12 @@ type Table struct {
 	// Version is the version_info that it came with.
 	Version string
 
-	exact    map[string]*VirtualHost
+	exact    map[string]*VirtualHost // nil if there is nothing but "*"
 	suffixes []wildcard // "*.example.com", longest first
 	prefixes []wildcard // "example.*", longest first
 	star     *VirtualHost
+	// HostHeader has the name that virtual hosts are chosen by; "": the authority.
+	HostHeader string
 	// IgnorePort matches the host without its port.
 	IgnorePort bool
 
@@ -87,7 +89,14 @@ type VirtualHost struct {
 
 // Match returns the route of a request, nil if there is none.
 func (t *Table) Match(r *Request) *Entry {
-	vh := t.Host(r.Headers.Get(http.Authority))
+	name := r.Headers.Get(http.Authority)
+	if t.HostHeader != "" {
+		var ok bool
+		if name, ok = r.Headers.GetName(t.HostHeader); !ok && t.exact != nil {
+			return nil
+		}
+	}
+	vh := t.Host(name)
 	if vh == nil {
 		return nil
 	}
@@ -96,10 +105,7 @@ func (t *Table) Match(r *Request) *Entry {
 
 // Host returns the virtual host of an authority: exact, then the longest suffix, then the longest prefix, then "*".
 func (t *Table) Host(authority string) *VirtualHost {
-	if t.exact == nil && len(t.suffixes) == 0 && len(t.prefixes) == 0 {
-		return t.star
-	}
-	if authority == "" {
+	if t.exact == nil || authority == "" {
 		return t.star
 	}
 	if t.IgnorePort {
@@ -137,15 +143,11 @@ func lower(s string, dst []byte) []byte {
 	return dst
 }
 
+// withoutPort cuts what is behind the last colon, a number or not.
 func withoutPort(host string) string {
 	i := strings.LastIndexByte(host, ':')
 	if i < 0 || strings.IndexByte(host[i:], ']') >= 0 {
 		return host
-	}
-	for _, c := range host[i+1:] {
-		if c < '0' || c > '9' {
-			return host
-		}
 	}
 	return host[:i]
 }

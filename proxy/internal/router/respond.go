@@ -69,7 +69,7 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	for _, c := range r.cookies {
 		h.AddConst(http.SetCookie, c)
 	}
-	r.info.Details = "via_upstream"
+	r.info.Details, r.info.Code = "via_upstream", code
 	if m := r.rt.ResponseHeaders; m != nil {
 		m.Apply(r.w, h, r.info)
 	}

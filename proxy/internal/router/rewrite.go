@@ -14,11 +14,24 @@ import (
 // rewrite changes the request as its route says, in Envoy's order: header rules first see the original, then path and host.
 func (r *Router) rewrite(h *http.HeaderMap) {
 	rt := r.rt
+	if rt.ClusterHeaders != nil {
+		rt.ClusterHeaders.Apply(r.w, h, r.info)
+	}
+	if rt.ClusterHost != "" {
+		h.SetConst(http.Authority, rt.ClusterHost)
+	}
 	if rt.RequestHeaders != nil {
 		rt.RequestHeaders.Apply(r.w, h, r.info)
 	}
 	path := h.Get(http.Path)
-	if n, ok := rt.RewritePath(path, h.Arena()); ok && n != path {
+	n, ok := "", false
+	if rt.PathFormat != nil {
+		n = h.Arena().Copy(route.Evaluate(r.w, rt.PathFormat, r.info))
+		ok = n != ""
+	} else {
+		n, ok = rt.RewritePath(path, h.Arena())
+	}
+	if ok {
 		if !r.cfg.SuppressEnvoyHeaders {
 			h.SetConst(http.EnvoyOriginalPath, path)
 		}
@@ -29,6 +42,10 @@ func (r *Router) rewrite(h *http.HeaderMap) {
 		r.setHost(h, h.Get(http.Authority), rt.HostRewrite)
 	case rt.HostRewriteHeader != "":
 		if v, ok := h.GetName(rt.HostRewriteHeader); ok && v != "" {
+			r.setHost(h, h.Get(http.Authority), v)
+		}
+	case rt.HostFormat != nil:
+		if v := h.Arena().Copy(route.Evaluate(r.w, rt.HostFormat, r.info)); v != "" {
 			r.setHost(h, h.Get(http.Authority), v)
 		}
 	case rt.HostRewritePath != nil:
@@ -43,7 +60,7 @@ func (r *Router) rewrite(h *http.HeaderMap) {
 func (r *Router) setHost(h *http.HeaderMap, old, host string) {
 	if r.rt.AppendXFH {
 		if v := h.Find(http.XForwardedHost); v != nil {
-			if last := v.Value[strings.LastIndexByte(v.Value, ',')+1:]; strings.TrimSpace(last) != old {
+			if last := v.Value[strings.LastIndexByte(v.Value, ',')+1:]; last != old {
 				h.Replace(v, h.Arena().Concat(v.Value, ",", old))
 			}
 		} else {
@@ -83,7 +100,11 @@ func (r *Router) direct(h *http.HeaderMap) {
 	r.done = true
 	reply := &filter.LocalReply{Code: rt.DirectCode, Body: rt.DirectBody, Details: "direct_response", GRPCStatus: -1}
 	if to := rt.RedirectTo; to != nil {
-		location := to.Location(h, h.Arena())
+		formatted := ""
+		if to.Format != nil {
+			formatted = h.Arena().Copy(route.Evaluate(r.w, to.Format, r.info))
+		}
+		location := to.Location(h, h.Arena(), formatted)
 		if p, ok := to.Rewritten(h, h.Arena()); ok {
 			// Access logs show the path that the client is sent to, and the original beside it.
 			if !r.cfg.SuppressEnvoyHeaders {
