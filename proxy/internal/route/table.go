@@ -53,8 +53,8 @@ type Table struct {
 	Version string
 
 	exact    map[string]*VirtualHost // nil if there is nothing but "*"
-	suffixes []wildcard // "*.example.com", longest first
-	prefixes []wildcard // "example.*", longest first
+	suffixes []wildcard              // "*.example.com", longest first
+	prefixes []wildcard              // "example.*", longest first
 	star     *VirtualHost
 	// HostHeader has the name that virtual hosts are chosen by; "": the authority.
 	HostHeader string
