@@ -18,6 +18,7 @@ type attempt struct {
 	l    *local
 	req  pool.Request
 	resp http.HeaderMap
+	tail http.HeaderMap // the answer's trailers
 	// pending is what arrived before it could be sent.
 	pending buffer.Buffer
 	perTry  event.Timer
@@ -275,7 +276,10 @@ func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
 	if r.final == a {
 		r.settle(a, t)
 		r.complete(a)
-		r.cb.EncodeTrailers(t)
+		// The codec's map goes with its stream; encoding filters may hold the trailers longer.
+		a.tail.Init(r.cb.Arena())
+		a.tail.CopyFrom(t)
+		r.cb.EncodeTrailers(&a.tail)
 	}
 	a.cutOff()
 }
@@ -387,12 +391,12 @@ func (a *attempt) finish() {
 	}
 	a.gone = true
 	a.pending.Reset()
-	a.l.putAttempt(a)
 }
 
 func (a *attempt) release() {
 	a.pending.Reset()
 	a.resp.Release()
+	a.tail.Release()
 	a.attemptState = attemptState{}
 }
 

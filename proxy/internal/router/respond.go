@@ -199,6 +199,7 @@ func (r *Router) complete(a *attempt) {
 		r.try = nil
 	}
 	a.finish()
+	r.answered = a
 }
 
 // dynamic tells whether codes are counted for this request.

@@ -87,6 +87,8 @@ type routerState struct {
 	trailers *http.HeaderMap
 	try      *attempt // the current attempt
 	final    *attempt // the attempt whose response is being sent
+	// answered is the attempt whose response has arrived whole: encoding filters may hold its head until the stream's end.
+	answered *attempt
 	cookies  []string // that hash policies made for the client
 	retry    retryState
 	names    pool.Names
@@ -374,6 +376,10 @@ func (r *Router) OnDestroy() {
 	if a := r.final; a != nil {
 		r.final = nil
 		a.drop()
+	}
+	if a := r.answered; a != nil {
+		r.answered = nil
+		a.l.putAttempt(a)
 	}
 	r.body.Reset()
 	r.retry.end(r)
