@@ -1,9 +1,15 @@
 package event
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 // A tick is 2^20 ns, about a millisecond. Timers never fire early and at most about one tick late (plus the pass's length).
 const tickShift = 20
+
+// maxTimer is longer than any process lives, and can be added to any time.
+const maxTimer = int64(100 * 365 * 24 * time.Hour)
 
 const (
 	wheelLevels = 4

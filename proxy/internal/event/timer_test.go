@@ -82,3 +82,18 @@ func BenchmarkRearm(b *testing.B) {
 		w.arm(&t, now+15e9)
 	}
 }
+
+// A duration that is longer than the clock can say does not end at once.
+func TestArmForEver(t *testing.T) {
+	w := &Worker{}
+	w.now = 1 << 62
+	var x Timer
+	w.Arm(&x, 1<<63-1)
+	if x.Deadline() <= w.now {
+		t.Errorf("due at %d, and it is %d", x.Deadline(), w.now)
+	}
+	w.Arm(&x, -1)
+	if x.Deadline() != w.now+1 {
+		t.Errorf("a negative duration is due at %d", x.Deadline())
+	}
+}

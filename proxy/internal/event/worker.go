@@ -158,8 +158,11 @@ func (w *Worker) setNow() {
 // Worker returns w itself: what wraps a worker as a network.Dispatcher answers with the worker below.
 func (w *Worker) Worker() *Worker { return w }
 
-// Arm makes t fire after d (at least one tick).
-func (w *Worker) Arm(t *Timer, d time.Duration) { w.timers.arm(t, w.now+max(int64(d), 1)) }
+// Arm makes t fire after d (at least one tick). What is longer than maxTimer, such as the longest duration that a configuration can
+// say, is maxTimer.
+func (w *Worker) Arm(t *Timer, d time.Duration) {
+	w.timers.arm(t, w.now+min(max(int64(d), 1), maxTimer))
+}
 
 // Disarm stops t. It is cheap: the timer's memory stays known to the wheel until its old time has come, so call Remove instead
 // when that memory is given up.

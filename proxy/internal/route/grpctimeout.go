@@ -8,7 +8,7 @@ import (
 )
 
 // GRPCTimeout reads a grpc-timeout header: up to eight digits and a unit (gRPC over HTTP/2, "Requests"). Parts of a millisecond are
-// rounded up.
+// rounded up. What is longer than a century is forever.
 func GRPCTimeout(s string) (time.Duration, bool) {
 	if len(s) < 2 || len(s) > 9 {
 		return 0, false
@@ -20,9 +20,9 @@ func GRPCTimeout(s string) (time.Duration, bool) {
 	d := time.Duration(n)
 	switch s[len(s)-1] {
 	case 'H':
-		d *= time.Hour
+		d = min(d, Forever/time.Hour) * time.Hour
 	case 'M':
-		d *= time.Minute
+		d = min(d, Forever/time.Minute) * time.Minute
 	case 'S':
 		d *= time.Second
 	case 'm':
@@ -36,6 +36,9 @@ func GRPCTimeout(s string) (time.Duration, bool) {
 	}
 	return d, true
 }
+
+// Forever is longer than any stream, and can be added to the time.
+const Forever = 100 * 365 * 24 * time.Hour
 
 // maxGRPCTimeout is what eight digits can say.
 const maxGRPCTimeout = 99999999

@@ -286,7 +286,7 @@ func (s *retryState) end(r *Router) {
 }
 
 func atoi(s string) (int, bool) {
-	if s == "" || len(s) > 9 {
+	if s == "" || len(s) > 12 {
 		return 0, false
 	}
 	n := 0
