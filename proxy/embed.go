@@ -16,6 +16,7 @@ import (
 type settings struct {
 	server.Config
 	listeners server.Given
+	sockets   server.Bound
 	upstreams map[string]http.Handler
 }
 
@@ -29,6 +30,13 @@ func WithListener(name string, ln net.Listener) Option {
 		}
 		c.listeners[name] = ln
 	}
+}
+
+// WithSockets makes each listener whose address one of lns is bound to accept from that one, instead of opening a socket: what a
+// service manager has opened keeps its queue while the proxy is restarted. The address must be the listener's, port and all; what no
+// listener has is left alone. Otherwise it is as with WithListener, which goes first.
+func WithSockets(lns ...net.Listener) Option {
+	return func(c *settings) { c.sockets = append(c.sockets, lns...) }
 }
 
 // WithUpstream makes h the only host of a static cluster: HTTP/1 or HTTP/2, as the cluster's configuration says, without TLS and health
@@ -45,6 +53,7 @@ func WithUpstream(cluster string, h http.Handler) Option {
 // embedded is what belongs to the program around a proxy, and lives and ends with it.
 type embedded struct {
 	listeners server.Given
+	sockets   server.Bound
 	upstreams []upstream
 	running   sync.WaitGroup
 }
@@ -56,13 +65,13 @@ type upstream struct {
 
 // embed prepares what the program brings.
 func (c *settings) embed() (*embedded, error) {
-	e := &embedded{listeners: c.listeners}
-	if len(c.listeners) > 0 {
+	e := &embedded{listeners: c.listeners, sockets: c.sockets}
+	if len(c.listeners)+len(c.sockets) > 0 {
 		next := c.Sockets
 		if next == nil {
 			next = socket.Kernel{}
 		}
-		c.Sockets = socket.First{c.listeners, next}
+		c.Sockets = socket.First{c.listeners, c.sockets, next}
 	}
 	for name, h := range c.upstreams {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,6 +112,9 @@ func (e *embedded) close() {
 	}
 	e.running.Wait()
 	for _, ln := range e.listeners {
+		_ = ln.Close()
+	}
+	for _, ln := range e.sockets {
 		_ = ln.Close()
 	}
 }

@@ -45,6 +45,50 @@ func TestWithListener(t *testing.T) {
 	}
 }
 
+// TestWithSockets: a listener takes the socket that is bound to its address over; one that nobody has stays unused.
+func TestWithSockets(t *testing.T) {
+	addr := backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello") })
+	for _, io := range drivers() {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What is in the queue before the proxy starts is answered too.
+		early, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := ln.Addr().(*net.TCPAddr).Port
+		boot := strings.ReplaceAll(text(t, addr), "port_value: 0", fmt.Sprintf("port_value: %d", port))
+		if !strings.Contains(boot, fmt.Sprint(port)) {
+			t.Fatal(boot)
+		}
+		r := run(t, build(t, boot, proxy.WithIO(io), proxy.WithConcurrency(2), proxy.WithSockets(other, ln)))
+		if got := r.p.Addrs()["main"][0].String(); got != ln.Addr().String() {
+			t.Errorf("%s: the listener has %s, the socket %s", io, got, ln.Addr())
+		}
+		for _, dial := range []func() (net.Conn, error){
+			func() (net.Conn, error) { return early, nil },
+			func() (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) },
+		} {
+			if got := ask(t, dial); got != "200 OK" {
+				t.Errorf("%s: %s", io, got)
+			}
+		}
+		r.end()
+		for _, l := range []net.Listener{ln, other} {
+			if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+				_ = c.Close()
+				t.Errorf("%s: %s listens on", io, l.Addr())
+			}
+		}
+	}
+}
+
 // ask sends a request and returns the status.
 func ask(t *testing.T, dial func() (net.Conn, error)) string {
 	t.Helper()

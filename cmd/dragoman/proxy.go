@@ -85,8 +85,12 @@ func build(f *flags, l *appLog) (*proxy.Proxy, error) {
 			l.set.Logger("main").Error("cannot open base id output file " + f.baseIDPath + " for writing.")
 		}
 	}
-	return proxy.New(b, proxy.WithConcurrency(int(f.concurrency)), proxy.WithExtensions(set...), proxy.WithIO(os.Getenv("DRAGOMAN_IO")),
-		proxy.WithLog(l.set), proxy.WithOptions(options(f)))
+	opts, err := activated()
+	if err != nil {
+		return nil, err
+	}
+	return proxy.New(b, append(opts, proxy.WithConcurrency(int(f.concurrency)), proxy.WithExtensions(set...), proxy.WithIO(os.Getenv("DRAGOMAN_IO")),
+		proxy.WithLog(l.set), proxy.WithOptions(options(f)))...)
 }
 
 // setProcess sets what concerns the whole process. One more P than workers: a worker that waits in the kernel then keeps its own
@@ -139,8 +143,10 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 			cancel()
 			return
 		}
+		notify("READY=1")
 		debug.FreeOSMemory()
 	}()
+	context.AfterFunc(ctx, func() { notify("STOPPING=1") })
 	if err := p.Run(ctx); err != nil {
 		return l.refuse(f, err)
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"net/netip"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -22,6 +23,35 @@ func (g Given) Listen(d event.Driver, spec *event.ListenSpec) (event.Handle, err
 	if ln == nil {
 		return event.NoHandle, socket.ErrNone
 	}
+	return adopt(d, spec, ln)
+}
+
+// Bound is the source of listening sockets that somebody else has opened, by the addresses that they are bound to.
+type Bound []net.Listener
+
+// Listen returns a handle for the socket that is bound to the listener's address, if there is one.
+func (b Bound) Listen(d event.Driver, spec *event.ListenSpec) (event.Handle, error) {
+	for _, ln := range b {
+		if boundTo(ln.Addr()) == spec.Address {
+			return adopt(d, spec, ln)
+		}
+	}
+	return event.NoHandle, socket.ErrNone
+}
+
+// boundTo is an address of package net as configurations have it; none if it is neither TCP nor a Unix socket.
+func boundTo(a net.Addr) network.Address {
+	switch x := a.(type) {
+	case *net.TCPAddr:
+		at := x.AddrPort()
+		return network.AddrFrom(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	case *net.UnixAddr:
+		return network.Address{Path: x.Name}
+	}
+	return network.Address{}
+}
+
+func adopt(d event.Driver, spec *event.ListenSpec, ln net.Listener) (event.Handle, error) {
 	a, ok := d.(event.Adopter)
 	if !ok {
 		return event.NoHandle, fmt.Errorf("listener %s: the driver cannot take over sockets", spec.Name)
