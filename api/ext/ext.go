@@ -97,6 +97,32 @@ type Info struct {
 	TypeURLs []string
 	Status   Status
 	Posture  Posture
+	// Refused are the fields of its messages that Envoy has and this extension has not. A configuration that sets one is refused, with
+	// the field's name, before New is called; docs/compat.md lists them. A row is a path of proto names from the first of TypeURLs on
+	// (lists and maps add no step), or one of these:
+	//
+	//	a.b=TEXT        only if it holds TEXT: an enum's value, true or false
+	//	a.b (note)      only under the condition that the note names; New checks that itself
+	//	!a.b            New checks it itself
+	//	PerRoute:a.b    a field of another of its messages, by that one's name without package
+	Refused []string
+	// Ignored are the fields that are accepted and change nothing, as rows like those of Refused. The README says why.
+	Ignored []string
+}
+
+// Messages are all messages that configure the extension, those of per-route configuration last.
+func (f *HTTPFilter) Messages() []string {
+	all := append([]string(nil), f.TypeURLs...)
+	for _, u := range f.RouteTypeURLs {
+		known := false
+		for _, o := range all {
+			known = known || o == u
+		}
+		if !known {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // HTTPFilter is an HTTP filter extension.

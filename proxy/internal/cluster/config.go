@@ -51,7 +51,7 @@ func Build(cfg *clusterv3.Cluster, d *Deps) (*Cluster, error) { return build(cfg
 
 // build is Build for a cluster that takes over the hosts of prev which it has too.
 func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
-	if err := unsupported(cfg); err != nil {
+	if err := config.Refuse(clusterGaps, cfg, ""); err != nil {
 		return nil, err
 	}
 	opts, err := buildOptions(cfg, d)
@@ -105,37 +105,6 @@ func (c *Cluster) scope(d *Deps) apistats.Scope {
 func rejected(path, msg string) error { return &config.Error{Path: path, Msg: msg} }
 
 func notYet(path string) error { return rejected(path, "not supported yet") }
-
-// unsupported names the first field that is set and that we cannot do yet.
-func unsupported(c *clusterv3.Cluster) error {
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"transport_socket_matcher", c.GetTransportSocketMatcher() != nil},
-		{"stats_matcher", c.GetStatsMatcher() != nil},
-		{"per_connection_buffer_high_watermark_timeout", c.GetPerConnectionBufferHighWatermarkTimeout() != nil},
-		{"health_checks", len(c.GetHealthChecks()) > 0},
-		{"outlier_detection", c.GetOutlierDetection() != nil},
-		{"lb_subset_config", len(c.GetLbSubsetConfig().GetSubsetSelectors()) > 0},
-		{"filters", len(c.GetFilters()) > 0},
-		{"lrs_server", c.GetLrsServer() != nil},
-		{"lrs_report_endpoint_metrics", len(c.GetLrsReportEndpointMetrics()) > 0},
-		{"upstream_config", c.GetUpstreamConfig() != nil},
-		{"preconnect_policy", c.GetPreconnectPolicy() != nil},
-		{"connection_pool_per_downstream_connection", c.GetConnectionPoolPerDownstreamConnection()},
-		{"queuing_policies", c.GetQueuingPolicies() != nil},
-		{"track_timeout_budgets", c.GetTrackTimeoutBudgets()},
-		{"track_cluster_stats", c.GetTrackClusterStats() != nil},
-		{"common_lb_config.override_host_status", c.GetCommonLbConfig().GetOverrideHostStatus() != nil},
-		{"upstream_connection_options.happy_eyeballs_config", c.GetUpstreamConnectionOptions().GetHappyEyeballsConfig() != nil},
-	} {
-		if f.set {
-			return notYet(f.name)
-		}
-	}
-	return nil
-}
 
 // buildTransport makes what makes the transport sockets; nil: plain bytes.
 func buildTransport(cfg *clusterv3.Cluster, d *Deps, scope apistats.Scope) (pool.TransportFactory, error) {

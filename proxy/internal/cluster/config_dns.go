@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -102,19 +103,11 @@ func typedResolver(ec *corev3.TypedExtensionConfig) (o dns.Options, err error) {
 	case err != nil:
 		return o, err
 	}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"use_resolvers_as_fallback", cares.GetUseResolversAsFallback() && len(cares.GetResolvers()) > 0},
-		{"filter_unroutable_families", cares.GetFilterUnroutableFamilies()},
-		{"rotate_nameservers", cares.GetRotateNameservers()},
-		{"edns0_max_payload_size", cares.GetEdns0MaxPayloadSize() != nil},
-		{"qcache_max_ttl", cares.GetQcacheMaxTtl() != nil},
-	} {
-		if f.set {
-			return o, notYet(path + f.name)
-		}
+	if cares.GetUseResolversAsFallback() && len(cares.GetResolvers()) > 0 {
+		return o, notYet(path + "use_resolvers_as_fallback")
+	}
+	if err := config.Refuse(caresGaps, &cares, path); err != nil {
+		return o, err
 	}
 	// udp_max_queries, max_udp_channel_duration and reinit_channel_on_timeout say when to make new sockets: we make one for each
 	// question.

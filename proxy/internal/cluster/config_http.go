@@ -8,6 +8,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -128,20 +129,11 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 		return nil, rejected(path, err.Error())
 	}
 	upstreamHTTP(o, m.GetUpstreamHttpProtocolOptions())
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"http_filters", len(m.GetHttpFilters()) > 0 && !onlyUpstreamCodec(&m)},
-		{"header_validation_config", m.GetHeaderValidationConfig() != nil},
-		{"outlier_detection", m.GetOutlierDetection() != nil},
-		{"request_mirror_policies", len(m.GetRequestMirrorPolicies()) > 0},
-		{"hash_policy", len(m.GetHashPolicy()) > 0},
-		{"retry_policy", m.GetRetryPolicy() != nil},
-	} {
-		if f.set {
-			return nil, notYet(path + f.name)
-		}
+	if len(m.GetHttpFilters()) > 0 && !onlyUpstreamCodec(&m) {
+		return nil, notYet(path + "http_filters")
+	}
+	if err := config.Refuse(protocolGaps, &m, path); err != nil {
+		return nil, err
 	}
 	c := &httpConfig{path: path, common: m.GetCommonHttpProtocolOptions()}
 	switch u := m.GetUpstreamProtocolOptions().(type) {
@@ -151,9 +143,6 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 		c.path += "explicit_http_config."
 		if c.h2 != nil {
 			o.Protocol = pool.HTTP2
-		}
-		if x.GetHttp3ProtocolOptions() != nil {
-			return nil, notYet(c.path + "http3_protocol_options")
 		}
 	case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig:
 		x := u.UseDownstreamProtocolConfig
@@ -165,9 +154,6 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 		o.Protocol = pool.Auto
 		c.h1, c.h2 = x.GetHttpProtocolOptions(), x.GetHttp2ProtocolOptions()
 		c.path += "auto_config."
-		if x.GetHttp3ProtocolOptions() != nil {
-			return nil, notYet(c.path + "http3_protocol_options")
-		}
 	}
 	return c, nil
 }

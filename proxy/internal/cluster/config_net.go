@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -50,9 +51,6 @@ func buildThreshold(t *clusterv3.CircuitBreakers_Thresholds, l *pool.Limits) err
 			l.BudgetPercent = b.GetBudgetPercent().GetValue()
 		}
 		l.MinRetries = number(b.GetMinRetryConcurrency(), 3)
-		if b.GetBudgetInterval() != nil {
-			return notYet("circuit_breakers.thresholds.retry_budget.budget_interval")
-		}
 	}
 	return nil
 }
@@ -84,17 +82,11 @@ func buildSockets(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) error {
 	if b == nil {
 		b = d.BindConfig
 	}
-	switch {
-	case b == nil:
+	if b == nil {
 		return nil
-	case b.GetFreebind().GetValue():
-		return notYet(path + "freebind")
-	case len(b.GetExtraSourceAddresses()) > 0:
-		return notYet(path + "extra_source_addresses")
-	case len(b.GetAdditionalSourceAddresses()) > 0: //nolint:staticcheck // deprecated, still read by Envoy
-		return notYet(path + "additional_source_addresses")
-	case b.GetLocalAddressSelector() != nil:
-		return notYet(path + "local_address_selector")
+	}
+	if err := config.Refuse(bindGaps, b, path); err != nil {
+		return err
 	}
 	for _, s := range b.GetSocketOptions() {
 		so := event.SocketOption{Level: int(s.GetLevel()), Name: int(s.GetName()), Int: int(s.GetIntValue()), State: uint8(s.GetState())}

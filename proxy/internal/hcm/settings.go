@@ -15,6 +15,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
@@ -52,8 +53,11 @@ type Deps struct {
 
 // New builds a manager's configuration. Errors name the field.
 func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
-	if err := unsupported(p); err != nil {
+	if err := config.Refuse(gaps, p, ""); err != nil {
 		return nil, err
+	}
+	if id := p.RequestIdExtension; id != nil && !strings.HasSuffix(id.GetTypedConfig().GetTypeUrl(), "UuidRequestIdConfig") {
+		return nil, &config.Error{Path: "request_id_extension", Msg: "not supported yet"}
 	}
 	scope := d.Root.Scope("http." + p.StatPrefix)
 	scope.Scope("tracing").Group(stats.Tracing) // shown, and zero: there is no tracing yet
@@ -114,29 +118,6 @@ func or(d *durationpb.Duration, def time.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// unsupported refuses by name what would silently do something else.
-func unsupported(p *hcmv3.HttpConnectionManager) error {
-	no := func(field string, set bool) error {
-		if set {
-			return fmt.Errorf("%s is not supported yet", field)
-		}
-		return nil
-	}
-	return errors.Join(
-		no("codec_type: HTTP3", p.CodecType == hcmv3.HttpConnectionManager_HTTP3),
-		no("tracing", p.Tracing != nil),
-		no("scoped_routes", p.GetScopedRoutes() != nil),
-		no("request_id_extension", p.RequestIdExtension != nil && !strings.HasSuffix(p.RequestIdExtension.GetTypedConfig().GetTypeUrl(), "UuidRequestIdConfig")),
-		no("forward_client_cert_matcher", p.ForwardClientCertMatcher != nil),
-		no("scheme_header_transformation.match_upstream", p.GetSchemeHeaderTransformation().GetMatchUpstream()),
-		no("stream_flush_timeout", p.StreamFlushTimeout != nil),
-		no("forward_proto_config", p.ForwardProtoConfig != nil),
-		no("record_route_resolution_stats", p.RecordRouteResolutionStats),
-		no("proxy_status_config", p.ProxyStatusConfig != nil),
-		no("typed_header_validation_config", p.TypedHeaderValidationConfig != nil),
-	)
-}
-
 func (c *Config) filters(p *hcmv3.HttpConnectionManager, d Deps) (err error) {
 	if c.Chain, err = chain(p.HttpFilters, "http_filters", d); err != nil {
 		return err
@@ -165,14 +146,14 @@ func chain(list []*hcmv3.HttpFilter, field string, d Deps) (*fm.Chain, error) {
 	out := &fm.Chain{}
 	for i, f := range list {
 		if f.GetConfigDiscovery() != nil {
-			return nil, fmt.Errorf("%s[%d].config_discovery is not supported yet", field, i)
+			return nil, &config.Error{Path: fmt.Sprintf("%s[%d].config_discovery", field, i), Msg: "not supported yet"}
 		}
 		factory, terminal, err := d.Filter(f.Name, f.GetTypedConfig())
 		if err != nil {
 			if f.IsOptional {
 				continue
 			}
-			return nil, err
+			return nil, config.At(fmt.Sprintf("%s[%d]", field, i), err)
 		}
 		last := i == len(list)-1
 		short := shortURL(f.GetTypedConfig())

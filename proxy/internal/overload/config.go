@@ -45,13 +45,5 @@ func (s *State) Configure(m *overloadv3.OverloadManager, root apistats.Scope) er
 		s.SetMaxConnections(uint64(c.GetMaxActiveDownstreamConnections()))
 		s.monitored = true
 	}
-	switch {
-	case len(m.GetActions()) > 0:
-		return &config.Error{Path: "actions", Msg: "not supported yet"}
-	case len(m.GetLoadshedPoints()) > 0:
-		return &config.Error{Path: "loadshed_points", Msg: "not supported yet"}
-	case m.GetBufferFactoryConfig() != nil:
-		return &config.Error{Path: "buffer_factory_config", Msg: "not supported yet"}
-	}
-	return nil
+	return config.Refuse(gaps, m, "")
 }

@@ -12,6 +12,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // ReadSource reads a data source. The errors are Envoy's words.
@@ -47,13 +49,8 @@ func NameOf(d *corev3.DataSource) string {
 
 // Certificate reads a certificate chain and its key.
 func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
-	switch {
-	case p.GetPkcs12() != nil:
-		return nil, errors.New("pkcs12 is not supported yet")
-	case p.GetPrivateKeyProvider() != nil:
-		return nil, errors.New("private_key_provider is not supported yet")
-	case p.GetPassword() != nil:
-		return nil, errors.New("password is not supported yet")
+	if err := config.Refuse(certificateGaps, p, ""); err != nil {
+		return nil, err
 	}
 	chain, err := ReadSource(p.GetCertificateChain())
 	if err != nil {

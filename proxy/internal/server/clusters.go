@@ -40,6 +40,9 @@ func (s *Server) buildClusters() error {
 // located gives an error its place in the file.
 func (s *Server) located(path string, err error) error {
 	pos := s.cfg.Boot.Positions()
+	if e, ok := err.(*config.Errors); ok {
+		return pos.Attach(path, e)
+	}
 	if e, ok := err.(*config.Error); ok {
 		x := *e
 		if x.Path != "" {

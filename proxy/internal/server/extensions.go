@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -19,6 +20,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/internal/gap"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/async"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
@@ -34,11 +36,12 @@ type extensions struct {
 	network map[string]*ext.NetworkFilter
 	listen  map[string]*ext.ListenerFilter
 	byRoute map[string]*ext.HTTPFilter
+	gaps    map[protoreflect.FullName]*gap.Table // of their messages
 }
 
 func newExtensions(s *Server, set ext.Set) (*extensions, error) {
 	x := &extensions{s: s, http: map[string]*ext.HTTPFilter{}, network: map[string]*ext.NetworkFilter{},
-		listen: map[string]*ext.ListenerFilter{}, byRoute: map[string]*ext.HTTPFilter{}}
+		listen: map[string]*ext.ListenerFilter{}, byRoute: map[string]*ext.HTTPFilter{}, gaps: map[protoreflect.FullName]*gap.Table{}}
 	set.HTTPFilters = append([]ext.HTTPFilter{x.router()}, set.HTTPFilters...)
 	for i := range set.HTTPFilters {
 		f := &set.HTTPFilters[i]
@@ -52,20 +55,50 @@ func newExtensions(s *Server, set ext.Set) (*extensions, error) {
 		for _, u := range urls {
 			x.byRoute[u] = f
 		}
+		x.refuse(f.Messages(), f.Refused)
 	}
 	for i := range set.NetworkFilters {
 		f := &set.NetworkFilters[i]
 		if err := register(x.network, f.TypeURLs, f, func(o *ext.NetworkFilter) string { return o.Name }); err != nil {
 			return nil, err
 		}
+		x.refuse(f.TypeURLs, f.Refused)
 	}
 	for i := range set.ListenerFilters {
 		f := &set.ListenerFilters[i]
 		if err := register(x.listen, f.TypeURLs, f, func(o *ext.ListenerFilter) string { return o.Name }); err != nil {
 			return nil, err
 		}
+		x.refuse(f.TypeURLs, f.Refused)
 	}
 	return x, nil
+}
+
+// refuse keeps which fields of an extension's messages are refused.
+func (x *extensions) refuse(messages, rows []string) {
+	for _, t := range gap.ForExtension(messages, rows) {
+		x.gaps[protoreflect.FullName(t.Message())] = t
+	}
+}
+
+// payload decodes what configures an extension, and refuses what the extension does not have.
+func (x *extensions) payload(a *anypb.Any) (proto.Message, error) {
+	m, err := payload(a)
+	if err == nil {
+		err = x.check(m)
+	}
+	return m, err
+}
+
+// check refuses the fields of an extension's message that the extension does not have. The paths begin at its typed_config.
+func (x *extensions) check(m proto.Message) error {
+	if m == nil {
+		return nil
+	}
+	if t := x.gaps[m.ProtoReflect().Descriptor().FullName()]; t != nil {
+		return config.Refuse(t, m, "typed_config.")
+	}
+	return nil
 }
 
 func register[T any](m map[string]*T, urls []string, v *T, name func(*T) string) error {
@@ -81,14 +114,11 @@ func register[T any](m map[string]*T, urls []string, v *T, name func(*T) string)
 // router is the terminal filter, an extension like any other but for the engine's Terminal callbacks.
 func (x *extensions) router() ext.HTTPFilter {
 	return ext.HTTPFilter{
-		Info: ext.Info{Name: "envoy.filters.http.router", TypeURLs: []string{"envoy.extensions.filters.http.router.v3.Router"},
-			Posture: ext.RobustToUntrustedDownstreamAndUpstream},
+		Info: ext.Info{Name: "envoy.filters.http.router", TypeURLs: []string{routerMessage},
+			Posture: ext.RobustToUntrustedDownstreamAndUpstream, Refused: routerRefused},
 		Terminal: true,
 		New: func(m proto.Message, ctx ext.FactoryContext) (filter.Factory, error) {
 			p := m.(*routerv3.Router)
-			if len(p.UpstreamHttpFilters) > 0 {
-				return nil, fmt.Errorf("upstream_http_filters is not supported yet")
-			}
 			return &router.Factory{Config: router.Config{
 				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
 				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
@@ -108,7 +138,7 @@ func (x *extensions) httpFilter(scope astats.Scope, name string, a *anypb.Any) (
 	if f == nil {
 		return nil, false, unknownExtension(name, a)
 	}
-	m, err := payload(a)
+	m, err := x.payload(a)
 	if err != nil {
 		return nil, false, err
 	}
@@ -166,7 +196,7 @@ func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
 	if f.NewRoute == nil {
 		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", f.Name) //nolint:staticcheck // Envoy's text
 	}
-	m, err := payload(a)
+	m, err := x.payload(a)
 	if err != nil {
 		return nil, err
 	}

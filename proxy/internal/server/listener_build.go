@@ -86,7 +86,7 @@ func (b *listenerBuild) build() error {
 	if err != nil {
 		return at("address", err)
 	}
-	if err := unsupportedListener(p); err != nil {
+	if err := config.Refuse(listenerGaps, p, ""); err != nil {
 		return err
 	}
 	l := &listener.Listener{Name: p.GetName(), Address: addr, Limit: s.connectionLimit(p.GetName()),
@@ -152,25 +152,6 @@ func (b *listenerBuild) releaseStats() {
 	for i := range b.l.WorkerStats {
 		b.scope.Scope(fmt.Sprintf("worker_%d", i)).Release(stats.ListenerWorker)
 	}
-}
-
-// unsupportedListener names what there is not yet.
-func unsupportedListener(p *listenerv3.Listener) error {
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"udp_listener_config", p.GetUdpListenerConfig() != nil},
-		{"internal_listener", p.GetInternalListener() != nil},
-		{"api_listener", p.GetApiListener() != nil},
-		{"filter_chain_matcher", p.GetFilterChainMatcher() != nil},
-		{"connection_balance_config.extend_balance", p.GetConnectionBalanceConfig().GetExtendBalance() != nil},
-	} {
-		if f.set {
-			return &config.Error{Path: f.name, Msg: "is not supported yet"}
-		}
-	}
-	return nil
 }
 
 // Numbers of Linux's socket options.
@@ -273,15 +254,4 @@ func (s *Server) connectionLimit(name string) func() int64 {
 }
 
 // at gives an error its place below the message that is being read.
-func at(path string, err error) error {
-	e, ok := err.(*config.Error)
-	if !ok {
-		return &config.Error{Path: path, Msg: err.Error()}
-	}
-	x := *e
-	if x.Path != "" {
-		path += "." + x.Path
-	}
-	x.Path = path
-	return &x
-}
+func at(path string, err error) error { return config.At(path, err) }

@@ -139,6 +139,9 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	if err := terminal(f, x.Name, x.Terminal, last); err != nil {
 		return err
 	}
+	if err := b.s.ext.check(m); err != nil {
+		return err
+	}
 	mk, err := x.New(m, &factoryContext{s: b.s, scope: b.s.store.Root()})
 	if err != nil {
 		return at("typed_config", err)

@@ -49,6 +49,9 @@ func (b *listenerBuild) listenerFilter(f *listenerv3.ListenerFilter) (listener.F
 	if err != nil {
 		return out, at("typed_config", err)
 	}
+	if err := b.s.ext.check(m); err != nil {
+		return out, err
+	}
 	if out.New, err = x.New(m, &factoryContext{s: b.s, scope: b.s.store.Root()}); err != nil {
 		return out, at("typed_config", err)
 	}

@@ -72,7 +72,7 @@ type target struct {
 // New checks and compiles a configuration.
 func New(p *tcpv3.TcpProxy, d *Deps) (*Config, error) {
 	c := &Config{BufferLimit: d.BufferLimit, MaxAttempts: 1, lookup: d.Lookup, IdleTimeout: DefaultIdleTimeout}
-	if err := refuse(p); err != nil {
+	if err := config.Refuse(gaps, p, ""); err != nil {
 		return nil, err
 	}
 	if err := c.readTargets(p, d); err != nil {
@@ -89,29 +89,9 @@ func New(p *tcpv3.TcpProxy, d *Deps) (*Config, error) {
 	if err := c.readConnect(p); err != nil {
 		return nil, err
 	}
-	if err := c.readHash(p.GetHashPolicy()); err != nil {
-		return nil, err
-	}
+	c.readHash(p.GetHashPolicy())
 	c.Stats = d.Root.Scope("tcp").Scope(p.GetStatPrefix()).Group(stats.TCP)
 	return c, c.readLogs(p, d)
-}
-
-// refuse names what there is not yet.
-func refuse(p *tcpv3.TcpProxy) error {
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"tunneling_config", p.GetTunnelingConfig() != nil},
-		{"on_demand", p.GetOnDemand() != nil},
-		{"metadata_match", p.GetMetadataMatch() != nil},
-		{"proxy_protocol_tlvs", len(p.GetProxyProtocolTlvs()) > 0},
-	} {
-		if f.set {
-			return &config.Error{Path: f.name, Msg: "is not supported yet"}
-		}
-	}
-	return nil
 }
 
 func (c *Config) readTargets(p *tcpv3.TcpProxy, d *Deps) error {
@@ -121,9 +101,6 @@ func (c *Config) readTargets(p *tcpv3.TcpProxy, d *Deps) error {
 		c.total = 1
 	case *tcpv3.TcpProxy_WeightedClusters:
 		for _, w := range x.WeightedClusters.GetClusters() {
-			if w.GetMetadataMatch() != nil {
-				return &config.Error{Path: "weighted_clusters.metadata_match", Msg: "is not supported yet"}
-			}
 			c.total += uint64(w.GetWeight())
 			c.targets = append(c.targets, target{slot: d.Slot(w.GetName()), upTo: c.total})
 		}

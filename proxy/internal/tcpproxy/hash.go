@@ -5,22 +5,17 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // hashPolicy makes a hash of what is known of a connection. ok is false if it finds nothing to hash.
 type hashPolicy func(c *network.ConnInfo) (h uint64, ok bool)
 
-func (c *Config) readHash(list []*typev3.HashPolicy) error {
+func (c *Config) readHash(list []*typev3.HashPolicy) {
 	for _, p := range list {
-		switch p.GetPolicySpecifier().(type) {
-		case *typev3.HashPolicy_SourceIp_:
+		if _, ok := p.GetPolicySpecifier().(*typev3.HashPolicy_SourceIp_); ok { // the other kind is among the gaps
 			c.hashes = append(c.hashes, sourceIP)
-		default:
-			return &config.Error{Path: "hash_policy", Msg: "filter_state is not supported yet"}
 		}
 	}
-	return nil
 }
 
 func sourceIP(c *network.ConnInfo) (uint64, bool) {

@@ -13,6 +13,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
@@ -122,8 +123,8 @@ func (x *Context) named(cfg *tls.Config, name string) {
 
 // NewServer builds a server side from its configuration.
 func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
-	if p.GetSessionTicketKeysSdsSecretConfig() != nil {
-		return nil, errors.New("session_ticket_keys_sds_secret_config is not supported yet")
+	if err := config.Refuse(downstreamGaps, p, ""); err != nil {
+		return nil, err
 	}
 	b, err := newBuilder(p.GetCommonTlsContext(), d, "server_ssl_socket_factory")
 	if err != nil {
@@ -275,14 +276,10 @@ func (b *builder) read() error {
 			_ = b.changed()
 		}
 	}
-	switch {
-	case p.GetCustomTlsCertificateSelector() != nil:
-		return errors.New("custom_tls_certificate_selector is not supported yet")
-	case p.GetCustomHandshaker() != nil:
-		return errors.New("custom_handshaker is not supported yet")
-	case p.GetKeyLog() != nil:
-		return errors.New("key_log is not supported yet")
-	case len(p.GetTlsCertificates()) > 0 && len(p.GetTlsCertificateSdsSecretConfigs()) > 0:
+	if err := config.Refuse(commonGaps, p, "common_tls_context."); err != nil {
+		return err
+	}
+	if len(p.GetTlsCertificates()) > 0 && len(p.GetTlsCertificateSdsSecretConfigs()) > 0 {
 		return errors.New("cannot have both tls_certificates and tls_certificate_sds_secret_configs")
 	}
 	for _, c := range p.GetTlsCertificates() {

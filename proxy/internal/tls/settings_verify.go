@@ -11,6 +11,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 )
 
@@ -18,13 +19,8 @@ import (
 func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, error) {
 	v := &verifier{untrusted: p.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED,
 		expired: p.GetAllowExpiredCertificate(), leafOnly: p.GetOnlyVerifyLeafCertCrl(), maxDepth: -1}
-	switch {
-	case p.GetCaCertificateProviderInstance() != nil:
-		return nil, errors.New("ca_certificate_provider_instance is not supported yet")
-	case p.GetSystemRootCerts() != nil:
-		return nil, errors.New("system_root_certs is not supported yet")
-	case p.GetRequireSignedCertificateTimestamp().GetValue():
-		return nil, errors.New("require_signed_certificate_timestamp is not supported yet")
+	if err := config.Refuse(validationGaps, p, "validation_context."); err != nil {
+		return nil, err
 	}
 	if d := p.GetMaxVerifyDepth(); d != nil {
 		v.maxDepth = int(d.Value)

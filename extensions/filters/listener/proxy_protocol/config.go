@@ -2,7 +2,6 @@ package proxy_protocol //nolint:revive // Envoy's name
 
 import (
 	"encoding/base64"
-	"errors"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -55,7 +54,7 @@ type rule struct {
 	encode         func(b []byte) string
 }
 
-func newConfig(p *proxyv3.ProxyProtocol, scope stats.Scope) (*config, error) {
+func newConfig(p *proxyv3.ProxyProtocol, scope stats.Scope) *config {
 	c := &config{optional: p.GetAllowRequestsWithoutProxyProtocol(), allowed: [3]bool{1: true, 2: true},
 		legacy: scope.Counter("downstream_cx_proxy_proto_error")}
 	s := scope.Scope("proxy_proto")
@@ -63,12 +62,6 @@ func newConfig(p *proxyv3.ProxyProtocol, scope stats.Scope) (*config, error) {
 		s = s.Scope(n)
 	}
 	c.stats = s.Group(template)
-	if p.GetPassThroughTlvs() != nil {
-		return nil, errors.New("pass_through_tlvs: is not supported yet")
-	}
-	if p.GetTlvLocation() == proxyv3.ProxyProtocol_FILTER_STATE {
-		return nil, errors.New("tlv_location: FILTER_STATE is not supported yet")
-	}
 	for _, v := range p.GetDisallowedVersions() {
 		switch v {
 		case corev3.ProxyProtocolConfig_V1:
@@ -91,7 +84,7 @@ func newConfig(p *proxyv3.ProxyProtocol, scope stats.Scope) (*config, error) {
 		}
 		c.rules = append(c.rules, x)
 	}
-	return c, nil
+	return c
 }
 
 // text makes valid UTF-8 of a value.

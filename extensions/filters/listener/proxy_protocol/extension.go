@@ -19,12 +19,10 @@ var Extension = ext.ListenerFilter{
 		Name:     "envoy.filters.listener.proxy_protocol",
 		TypeURLs: []string{"envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol"},
 		Posture:  ext.RobustToUntrustedDownstream,
+		Refused:  []string{"pass_through_tlvs", "tlv_location=FILTER_STATE"},
 	},
 	New: func(cfg proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ListenerFilter, error) {
-		c, err := newConfig(cfg.(*proxyv3.ProxyProtocol), ctx.Scope())
-		if err != nil {
-			return nil, err
-		}
+		c := newConfig(cfg.(*proxyv3.ProxyProtocol), ctx.Scope())
 		return func(network.Dispatcher) network.ListenerFilter { return &filter{cfg: c} }, nil
 	},
 }

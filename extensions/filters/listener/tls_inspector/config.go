@@ -1,8 +1,6 @@
 package tls_inspector //nolint:revive // Envoy's name
 
 import (
-	"errors"
-
 	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/stats"
@@ -43,16 +41,10 @@ type config struct {
 	strict bool
 }
 
-func newConfig(p *inspectorv3.TlsInspector, scope stats.Scope) (*config, error) {
-	if p.GetEnableJa3Fingerprinting().GetValue() {
-		return nil, errors.New("enable_ja3_fingerprinting: is not supported yet")
-	}
-	if p.GetEnableJa4Fingerprinting().GetValue() {
-		return nil, errors.New("enable_ja4_fingerprinting: is not supported yet")
-	}
+func newConfig(p *inspectorv3.TlsInspector, scope stats.Scope) *config {
 	c := &config{stats: scope.Scope("tls_inspector").Group(template), max: maxHello, strict: p.GetCloseConnectionOnClientHelloParsingErrors()}
 	if n := p.GetMaxClientHelloSize(); n != nil {
 		c.max = int(n.GetValue())
 	}
-	return c, nil
+	return c
 }

@@ -19,12 +19,11 @@ var Extension = ext.ListenerFilter{
 		Name:     "envoy.filters.listener.tls_inspector",
 		TypeURLs: []string{"envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"},
 		Posture:  ext.RobustToUntrustedDownstream,
+		Refused:  []string{"enable_ja3_fingerprinting=true", "enable_ja4_fingerprinting=true"},
+		Ignored:  []string{"initial_read_buffer_size"},
 	},
 	New: func(cfg proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ListenerFilter, error) {
-		c, err := newConfig(cfg.(*inspectorv3.TlsInspector), ctx.Scope())
-		if err != nil {
-			return nil, err
-		}
+		c := newConfig(cfg.(*inspectorv3.TlsInspector), ctx.Scope())
 		return func(network.Dispatcher) network.ListenerFilter { return &inspector{cfg: c} }, nil
 	},
 }

@@ -144,16 +144,6 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-func TestUnsupported(t *testing.T) {
-	for _, cfg := range []*inspectorv3.TlsInspector{
-		{EnableJa3Fingerprinting: wrapperspb.Bool(true)}, {EnableJa4Fingerprinting: wrapperspb.Bool(true)},
-	} {
-		if _, err := tls_inspector.Extension.New(cfg, filtertest.NewContext()); err == nil {
-			t.Errorf("%v was accepted", cfg)
-		}
-	}
-}
-
 // FuzzHello compares with crypto/tls as a server: a hello that it reads has the same name and protocols for us. However the bytes are
 // cut, the verdict is the same, and it stands once it is given.
 func FuzzHello(f *testing.F) {

@@ -23,6 +23,7 @@ var Extension = ext.NetworkFilter{
 		Name:     "envoy.filters.network.connection_limit",
 		TypeURLs: []string{"envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit"},
 		Posture:  ext.RobustToUntrustedDownstream,
+		Ignored:  []string{"runtime_enabled.runtime_key"},
 	},
 	New: func(m proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ReadFilter, error) {
 		c := newConfig(m.(*limitv3.ConnectionLimit), ctx.Scope())

@@ -22,6 +22,7 @@ var Extension = ext.NetworkFilter{
 		Name:     "envoy.filters.network.direct_response",
 		TypeURLs: []string{"envoy.extensions.filters.network.direct_response.v3.Config"},
 		Posture:  ext.UnknownPosture,
+		Refused:  []string{"!response.environment_variable"},
 	},
 	New: func(cfg proto.Message, _ ext.FactoryContext) (func(d network.Dispatcher) network.ReadFilter, error) {
 		answer, err := read(cfg.(*directv3.Config).GetResponse())

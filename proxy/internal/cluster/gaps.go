@@ -1,0 +1,96 @@
+package cluster
+
+import "github.com/dragoman-proxy/dragoman/internal/gap"
+
+var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
+	"transport_socket_matcher",
+	"stats_matcher",
+	"per_connection_buffer_high_watermark_timeout",
+	"health_checks",
+	"outlier_detection",
+	"lb_subset_config.subset_selectors",
+	"filters",
+	"lrs_server",
+	"lrs_report_endpoint_metrics",
+	"upstream_config",
+	"preconnect_policy",
+	"connection_pool_per_downstream_connection",
+	"queuing_policies",
+	"track_timeout_budgets",
+	"track_cluster_stats",
+	"common_lb_config.override_host_status",
+	"upstream_connection_options.happy_eyeballs_config",
+	"circuit_breakers.thresholds.retry_budget.budget_interval",
+	"cluster_type (other than static, strict_dns, logical_dns and eds)",
+	"!type=ORIGINAL_DST",
+	"transport_socket (other than raw_buffer and tls)",
+	"typed_extension_protocol_options (other than HttpProtocolOptions)",
+	"typed_dns_resolver_config (other than c-ares and getaddrinfo)",
+	"!round_robin_lb_config.slow_start_config",
+	"!least_request_lb_config.slow_start_config",
+	"common_lb_config.locality_weighted_lb_config (with RING_HASH and MAGLEV)",
+)
+
+var bindGaps = gap.Of("envoy.config.core.v3.BindConfig",
+	"freebind=true",
+	"extra_source_addresses",
+	"additional_source_addresses",
+	"local_address_selector",
+)
+
+var protocolGaps = gap.Of("envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+	"http_filters (other than upstream_codec)",
+	"header_validation_config",
+	"outlier_detection",
+	"request_mirror_policies",
+	"hash_policy",
+	"retry_policy",
+	"explicit_http_config.http3_protocol_options",
+	"auto_config.http3_protocol_options",
+	"!common_http_protocol_options.max_connection_duration_jitter",
+	"explicit_http_config.http_protocol_options.header_key_format.stateful_formatter (other than preserve_case)",
+	"!explicit_http_config.http2_protocol_options.allow_metadata",
+	"!explicit_http_config.http2_protocol_options.custom_settings_parameters",
+)
+
+var caresGaps = gap.Of("envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+	"use_resolvers_as_fallback (with resolvers)",
+	"filter_unroutable_families",
+	"rotate_nameservers",
+	"edns0_max_payload_size",
+	"qcache_max_ttl",
+)
+
+// Endpoints come by the ten thousand: the code that reads them checks these itself.
+var assignmentGaps = gap.Of("envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"!policy.drop_overloads",
+	"!policy.endpoint_stale_after",
+	"!named_endpoints",
+	"!endpoints.load_balancer_endpoints",
+	"!endpoints.leds_cluster_locality_config",
+	"!endpoints.lb_endpoints.endpoint_name",
+	"!endpoints.lb_endpoints.endpoint.observability_name",
+	"!endpoints.lb_endpoints.endpoint.health_check_config.address",
+	"!endpoints.lb_endpoints.endpoint.health_check_config.port_value",
+	"!endpoints.lb_endpoints.endpoint.address.envoy_internal_address",
+	"!endpoints.lb_endpoints.endpoint.address.socket_address.protocol=UDP",
+	"!endpoints.lb_endpoints.endpoint.address.socket_address.named_port",
+	"!endpoints.lb_endpoints.endpoint.address.socket_address.network_namespace_filepath",
+	"endpoints.lb_endpoints.endpoint.address.socket_address.resolver_name (other than envoy.ip)",
+)
+
+// The policies of load_balancing_policy.
+var policyGaps = []*gap.Table{
+	gap.Of("envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "!slow_start_config", "!"+forceLocalZone),
+	gap.Of("envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "!slow_start_config", "!"+forceLocalZone),
+	gap.Of("envoy.extensions.load_balancing_policies.random.v3.Random", "!"+forceLocalZone),
+	gap.Of("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
+	gap.Of("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
+}
+
+const forceLocalZone = "locality_lb_config.zone_aware_lb_config.force_local_zone"
+
+// Gaps are the fields that are refused.
+func Gaps() []*gap.Table {
+	return append([]*gap.Table{clusterGaps, bindGaps, protocolGaps, caresGaps, assignmentGaps}, policyGaps...)
+}

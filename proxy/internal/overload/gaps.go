@@ -1,0 +1,13 @@
+package overload
+
+import "github.com/dragoman-proxy/dragoman/internal/gap"
+
+var gaps = gap.Of("envoy.config.overload.v3.OverloadManager",
+	"resource_monitors (other than envoy.resource_monitors.global_downstream_max_connections)",
+	"actions",
+	"loadshed_points",
+	"buffer_factory_config",
+)
+
+// Gaps are the fields that are refused.
+func Gaps() []*gap.Table { return []*gap.Table{gaps} }

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/dragoman-proxy/dragoman/api/ext"
+)
+
+// Every row of every table names a field that there is.
+func TestGapsAreFields(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range Gaps() {
+		if seen[g.Message()] {
+			t.Errorf("%s has two tables", g.Message())
+		}
+		seen[g.Message()] = true
+		for _, p := range g.Problems() {
+			t.Error(p)
+		}
+	}
+}
+
+// An extension's rows are refused with the field's name, wherever the message stands, before the extension sees it.
+func TestExtensionGaps(t *testing.T) {
+	x, err := newExtensions(nil, ext.Set{
+		HTTPFilters: []ext.HTTPFilter{{Info: ext.Info{Name: "a", TypeURLs: []string{"google.protobuf.StringValue"}, Refused: []string{"value=no", "FieldMask:paths"}},
+			RouteTypeURLs: []string{"google.protobuf.FieldMask"}}},
+		NetworkFilters:  []ext.NetworkFilter{{Info: ext.Info{Name: "b", TypeURLs: []string{"google.protobuf.Duration"}, Refused: []string{"nanos"}}}},
+		ListenerFilters: []ext.ListenerFilter{{Info: ext.Info{Name: "c", TypeURLs: []string{"google.protobuf.Timestamp"}, Refused: []string{"!nanos"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		m    proto.Message
+		want string
+	}{
+		{wrapperspb.String("yes"), ""},
+		{wrapperspb.String("no"), "typed_config.value: not supported yet; found no"},
+		{&fieldmaskpb.FieldMask{Paths: []string{"x"}}, "typed_config.paths: not supported yet"},
+		{&durationpb.Duration{Seconds: 1}, ""},
+		{&durationpb.Duration{Nanos: 1}, "typed_config.nanos: not supported yet"},
+		{&timestamppb.Timestamp{Nanos: 1}, ""}, // left to the filter
+		{&structpb.Struct{}, ""},
+		{nil, ""},
+	} {
+		got := ""
+		if err := x.check(c.m); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%v: %q, want %q", c.m, got, c.want)
+		}
+	}
+}
