@@ -64,7 +64,7 @@ func NewConn(cfg *Config, c *conn.Conn) *Conn {
 	return h
 }
 
-// OnConnected starts the clocks, and the codec where it is known.
+// OnConnected starts the clocks. The codec comes with the first byte: a connection that says nothing is of no protocol yet.
 func (h *Conn) OnConnected() {
 	cfg := h.cfg
 	if h.c.Transport() != nil {
@@ -76,16 +76,24 @@ func (h *Conn) OnConnected() {
 		h.duration = &event.Timer{Fn: h.onMaxDuration}
 		h.w.Arm(h.duration, cfg.MaxConnectionDuration)
 	}
+}
+
+// detect starts the codec for the first bytes. false: it takes more of them to tell.
+func (h *Conn) detect(b []byte) bool {
 	switch {
-	case cfg.Codec == HTTP2:
+	case h.cfg.Codec == HTTP2 || h.cfg.Codec != HTTP1 && h.c.Info.Protocol == "h2":
 		h.start(true)
-	case cfg.Codec == HTTP1:
+	case h.cfg.Codec == HTTP1 || h.c.Info.Protocol != "":
 		h.start(false)
-	case h.c.Info.Protocol == "h2":
-		h.start(true)
-	case h.c.Info.Protocol != "":
-		h.start(false)
+	default:
+		k := min(len(b), len(preface))
+		same := bytes.Equal(b[:k], preface[:k])
+		if same && k < len(preface) {
+			return false
+		}
+		h.start(same)
 	}
+	return true
 }
 
 func (h *Conn) start(isH2 bool) {
@@ -112,14 +120,10 @@ func (h *Conn) start(isH2 bool) {
 
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// OnData gives bytes to the codec, which it finds by the first of them if nothing else has told it.
+// OnData gives bytes to the codec.
 func (h *Conn) OnData(b []byte) int {
-	if h.codec == nil {
-		k := min(len(b), len(preface))
-		if bytes.Equal(b[:k], preface[:k]) && k < len(preface) {
-			return 0 // it may become either
-		}
-		h.start(k == len(preface) && bytes.Equal(b[:k], preface))
+	if h.codec == nil && !h.detect(b) {
+		return 0
 	}
 	if h.broken {
 		return len(b)

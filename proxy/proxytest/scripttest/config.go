@@ -17,6 +17,8 @@ type Config struct {
 	Clusters, Bootstrap []string
 	// Upstreams is how many endpoints the cluster has; 0: 1.
 	Upstreams int
+	// Mode is what peers speak. Mode.Start sets it.
+	Mode Mode
 }
 
 // YAML is the bootstrap.
@@ -24,6 +26,9 @@ func (c Config) YAML() string {
 	routes := c.Routes
 	if routes == nil {
 		routes = []string{"{match: {prefix: /}, route: {cluster: up}}"}
+	}
+	if c.Mode.Down.Streams() && !strings.Contains(strings.Join(c.HCM, " "), "http2_protocol_options") {
+		c.HCM = append([]string{"http2_protocol_options: {allow_connect: true}"}, c.HCM...)
 	}
 	endpoints := make([]string, max(c.Upstreams, 1))
 	for i := range endpoints {
@@ -40,7 +45,7 @@ func (c Config) YAML() string {
 	hcm := `{"@type": ` + ext + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, http_filters: [` + router +
 		`], route_config: {name: r, virtual_hosts: [{name: v, domains: ["*"], routes: [` + strings.Join(routes, ", ") + `]` + and(c.VirtualHost) + `}]` +
 		and(c.RouteConfig) + `}` + and(c.HCM) + `}`
-	cluster := `{name: up, load_assignment: {cluster_name: up, endpoints: [{lb_endpoints: [` + strings.Join(endpoints, ", ") + `]}]}` + and(c.Cluster) + `}`
-	return `{static_resources: {listeners: [{name: l, address: LISTEN, filter_chains: [{filters: [{name: h, typed_config: ` + hcm + `}]}]` +
+	cluster := `{name: up, load_assignment: {cluster_name: up, endpoints: [{lb_endpoints: [` + strings.Join(endpoints, ", ") + `]}]}` + and(append(c.Mode.Up.upstream(), c.Cluster...)) + `}`
+	return `{static_resources: {listeners: [{name: l, address: LISTEN, filter_chains: [{filters: [{name: h, typed_config: ` + hcm + `}]` + c.Mode.Down.downstream() + `}]` +
 		and(c.Listener) + `}], clusters: [` + strings.Join(append([]string{cluster}, c.Clusters...), ", ") + `]}` + and(c.Bootstrap) + `}`
 }

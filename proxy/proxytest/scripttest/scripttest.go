@@ -23,6 +23,7 @@ type Proxy struct {
 	w     *sim.World
 	sys   simtest.System
 	at    network.Address
+	mode  Mode
 	peers []*sim.Conn
 }
 
@@ -33,10 +34,15 @@ type stats interface{ Stats() map[string]uint64 }
 const settle = 50 * time.Millisecond
 
 // Start starts a proxy. In its bootstrap LISTEN stands for its socket address, and UPSTREAM_0, UPSTREAM_1 and so on for those of the
-// upstreams.
+// upstreams. Its peers speak plain HTTP/1; see Mode.Start for the others.
 func Start(t testing.TB, bootstrap string, upstreams ...Upstream) *Proxy {
 	t.Helper()
-	p := &Proxy{t: t, w: sim.NewWorld(1), at: address(10, 1)}
+	return start(t, Mode{}, bootstrap, upstreams)
+}
+
+func start(t testing.TB, m Mode, bootstrap string, upstreams []Upstream) *Proxy {
+	t.Helper()
+	p := &Proxy{t: t, w: sim.NewWorld(1), at: address(10, 1), mode: m}
 	net := simtest.Net{Listen: p.at}
 	for i := range upstreams {
 		a := address(20, i)
