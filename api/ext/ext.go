@@ -60,6 +60,9 @@ type FactoryContext interface {
 	HeaderMutations(list []proto.Message) (HeaderMutations, error)
 	// Format compiles a substitution format string, for values that are made per stream.
 	Format(text string) (Formatter, error)
+	// WithFormatters returns a context whose Format and HeaderMutations know the operators of these formatter extensions too, each an
+	// envoy.config.core.v3.TypedExtensionConfig.
+	WithFormatters(list []proto.Message) (FactoryContext, error)
 }
 
 // Formatter makes a text from what is known of a stream.

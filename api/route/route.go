@@ -4,6 +4,10 @@ package route
 
 import "time"
 
+// CORS is the name under which the older "cors" fields of a route and its virtual host are kept as configurations: those of
+// envoy.extensions.filters.http.cors.v3.CorsPolicy that say the same.
+const CORS = "cors (of the route)"
+
 // Entry is the route that a request takes.
 type Entry interface {
 	Name() string

@@ -3,6 +3,11 @@ package standard
 
 import (
 	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/http/buffer"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/http/cors"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/http/fault"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/http/header_mutation"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/http/health_check"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/http_inspector"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/original_dst"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/proxy_protocol"
@@ -16,6 +21,13 @@ import (
 // All returns the standard extensions.
 func All() []ext.Set {
 	return []ext.Set{{
+		HTTPFilters: []ext.HTTPFilter{
+			buffer.Extension,
+			cors.Extension,
+			fault.Extension,
+			header_mutation.Extension,
+			health_check.Extension,
+		},
 		ListenerFilters: []ext.ListenerFilter{
 			http_inspector.Extension,
 			original_dst.Extension,

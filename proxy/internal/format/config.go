@@ -36,6 +36,15 @@ func New(f *corev3.SubstitutionFormatString, o *Options, r config.Resolver) (*Fo
 	return nil, fmt.Errorf("a format needs text_format_source or json_format")
 }
 
+// WithFormatters returns a copy of o with the operators of configured formatter extensions; r is as in New.
+func (o *Options) WithFormatters(list []*corev3.TypedExtensionConfig, r config.Resolver) (*Options, error) {
+	opts := *o
+	if err := opts.addFormatters(list, r); err != nil {
+		return nil, err
+	}
+	return &opts, nil
+}
+
 // addFormatters adds the operators of configured formatter extensions.
 func (o *Options) addFormatters(list []*corev3.TypedExtensionConfig, r config.Resolver) error {
 	for _, f := range list {

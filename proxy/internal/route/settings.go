@@ -163,6 +163,9 @@ func (c *compiler) entry(t *Table, vh *routev3.VirtualHost, r *routev3.Route) (*
 	if err = c.filterConfigs(e, c.rc.TypedPerFilterConfig, vh.TypedPerFilterConfig, r.TypedPerFilterConfig); err != nil {
 		return nil, err
 	}
+	if err = c.cors(e, vh.Cors, r.GetRoute().GetCors()); err != nil { //nolint:staticcheck // deprecated and still accepted
+		return nil, err
+	}
 	for _, l := range []interface{ GetValue() uint32 }{vh.PerRequestBufferLimitBytes, r.PerRequestBufferLimitBytes} { //nolint:staticcheck // deprecated and still accepted
 		if l != nil && l.GetValue() > 0 {
 			e.BufferLimit, e.HasBufferLimit = int(l.GetValue()), true

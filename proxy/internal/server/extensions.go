@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	rulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -24,6 +25,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/async"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/router"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -207,6 +209,33 @@ func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
 type factoryContext struct {
 	s     *Server
 	scope astats.Scope
+	// operators, if not nil, are what formats know instead of the server's.
+	operators *format.Options
+}
+
+func (c *factoryContext) format() *format.Options {
+	if c.operators != nil {
+		return c.operators
+	}
+	return c.s.format
+}
+
+func (c *factoryContext) WithFormatters(list []proto.Message) (ext.FactoryContext, error) {
+	all := make([]*corev3.TypedExtensionConfig, len(list))
+	for i, m := range list {
+		p, ok := m.(*corev3.TypedExtensionConfig)
+		if !ok {
+			return nil, fmt.Errorf("%T is no formatter extension", m)
+		}
+		all[i] = p
+	}
+	o, err := c.format().WithFormatters(all, nil)
+	if err != nil {
+		return nil, err
+	}
+	with := *c
+	with.operators = o
+	return &with, nil
 }
 
 func (c *factoryContext) Scope() astats.Scope     { return c.scope }
@@ -271,7 +300,7 @@ func (c *factoryContext) HeaderMutations(list []proto.Message) (ext.HeaderMutati
 		}
 		all[i] = p
 	}
-	m, err := route.HeaderMutations(all, c.s.format)
+	m, err := route.HeaderMutations(all, c.format())
 	if err != nil {
 		return nil, err
 	}
@@ -279,5 +308,5 @@ func (c *factoryContext) HeaderMutations(list []proto.Message) (ext.HeaderMutati
 }
 
 func (c *factoryContext) Format(text string) (ext.Formatter, error) {
-	return newFormatter(text, c.s.format)
+	return newFormatter(text, c.format())
 }

@@ -35,6 +35,9 @@ func (c *Context) HeaderMutations([]proto.Message) (ext.HeaderMutations, error) 
 	return nil, errNotHere
 }
 
+// WithFormatters implements ext.FactoryContext.
+func (c *Context) WithFormatters([]proto.Message) (ext.FactoryContext, error) { return nil, errNotHere }
+
 // noRuntime has no key.
 type noRuntime struct{}
 
