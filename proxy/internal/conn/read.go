@@ -24,7 +24,7 @@ func (c *Conn) read() {
 			return
 		}
 		if c.moveIn && c.state == open {
-			c.mover.OnReadable()
+			(*c.mover).OnReadable()
 			return
 		}
 		buf := c.w.ReadBuffer

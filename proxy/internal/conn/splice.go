@@ -18,7 +18,10 @@ type Mover interface {
 // SetMover sets who moves bytes past the buffers, nil for nobody. With read, what arrives is left to it; nothing may be
 // unconsumed then.
 func (c *Conn) SetMover(m Mover, read bool) {
-	c.mover, c.moveIn = m, read && m != nil
+	c.mover, c.moveIn = nil, read && m != nil
+	if m != nil {
+		c.mover = &m
+	}
 	if c.rdReady {
 		c.queue()
 	}
