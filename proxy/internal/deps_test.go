@@ -27,7 +27,7 @@ var engine = [][]string{
 	{"warm"},
 	{"sub"},
 	{"event"},
-	{"socket"},
+	{"socket", "spill"},
 	{"conn"},
 	{"secret"},
 	{"host"},

@@ -20,6 +20,7 @@ var Analyzer = &analysis.Analyzer{
 // resolver, a control plane) or are no part of the data plane. Everything else runs on the worker that it belongs to.
 var owners = []string{
 	"proxy/internal/event",
+	"proxy/internal/spill",
 	"proxy/internal/accesslog",
 	"proxy/internal/dns",
 	"proxy/internal/config",
