@@ -194,7 +194,6 @@ func (h *Conn) OnEOF() {
 
 // OnHighWatermark and OnLowWatermark pass on that the client does not keep up.
 func (h *Conn) OnHighWatermark() {
-	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamFlowControlPausedReadingTotal))
 	if h.codec != nil {
 		h.codec.OnHighWatermark()
 	}
@@ -202,7 +201,6 @@ func (h *Conn) OnHighWatermark() {
 
 // OnLowWatermark is the opposite.
 func (h *Conn) OnLowWatermark() {
-	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamFlowControlResumedReadingTotal))
 	if h.codec != nil {
 		h.codec.OnLowWatermark()
 	}

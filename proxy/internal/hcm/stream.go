@@ -341,6 +341,11 @@ func (s *Stream) ReadDisable(disable bool) {
 	if s.dead {
 		return
 	}
+	i := stats.HCMDownstreamFlowControlResumedReadingTotal
+	if disable {
+		i = stats.HCMDownstreamFlowControlPausedReadingTotal
+	}
+	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(i))
 	if s.h.isH2 {
 		s.enc.ReadDisable(disable)
 		return
