@@ -50,6 +50,8 @@ type Entry struct {
 	NewTimeouts bool
 
 	Retry *RetryPolicy
+	// RetryBuffer says how bodies are kept for retries; nil: as Envoy does it.
+	RetryBuffer *RetryBuffer
 	// HighPriority selects the second set of circuit breakers.
 	HighPriority bool
 

@@ -160,6 +160,9 @@ func (c *compiler) entry(t *Table, vh *routev3.VirtualHost, r *routev3.Route) (*
 	if e.metadata, err = plainMetadata(r.Metadata); err != nil {
 		return nil, err
 	}
+	if e.RetryBuffer, err = c.retryBuffer(e, vh); err != nil {
+		return nil, err
+	}
 	if err = c.filterConfigs(e, c.rc.TypedPerFilterConfig, vh.TypedPerFilterConfig, r.TypedPerFilterConfig); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ type attemptState struct {
 	paused     bool // we hold the upstream back
 	tunnel     bool // the body waits until the upstream has accepted what the head asks for
 	deferred   bool // a gRPC response's success is known by its trailers
+	above      bool // the upstream does not keep up with the request
 	gone       bool
 }
 
@@ -85,7 +86,7 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 		r.w.Arm(&a.life, r.maxDuration)
 	}
 	kept := r.body.Len() > 0 && r.attempts > 1
-	onlyHead := r.ended && !kept && a.pending.Len() == 0 && r.trailers == nil
+	onlyHead := r.ended && !kept && a.pending.Len() == 0 && r.trailers == nil && !r.keeper.some()
 	if err := s.EncodeHeaders(r.head, onlyHead); err != nil {
 		// Filters removed what a request must have.
 		a.drop()
@@ -117,6 +118,10 @@ func (a *attempt) accepted() {
 // flushBody sends what was kept or has arrived before it could be sent.
 func (a *attempt) flushBody() {
 	r := a.r
+	if r.keeper != nil {
+		r.keeper.begin(a)
+		return
+	}
 	end := r.ended && r.trailers == nil
 	if r.attempts > 1 && r.body.Len() > 0 {
 		var again buffer.Buffer
@@ -132,7 +137,7 @@ func (a *attempt) flushBody() {
 	if a.gone {
 		return
 	}
-	r.hold(false)
+	r.hold(a.above)
 	if !end && r.trailers != nil {
 		a.enc.EncodeTrailers(r.trailers)
 		if a.gone {
@@ -297,17 +302,35 @@ func (a *attempt) OnReset(reason http.ResetReason, details string) {
 
 // OnAboveHighWatermark and OnBelowLowWatermark are the codec's: the upstream does not keep up with the request.
 func (a *attempt) OnAboveHighWatermark() {
+	a.above = true
 	a.r.inc(stats.ClusterUpstreamFlowControlBackedUpTotal)
-	if a.r.try == a || a.r.final == a {
-		a.r.hold(true)
-	}
+	a.holds(true)
 }
 
 // OnBelowLowWatermark is the opposite.
 func (a *attempt) OnBelowLowWatermark() {
+	a.above = false
 	a.r.inc(stats.ClusterUpstreamFlowControlDrainedTotal)
-	if a.r.try == a || a.r.final == a {
-		a.r.hold(false)
+	a.holds(false)
+}
+
+// unblock lets go of the client whom an attempt has held back: it is over.
+func (a *attempt) unblock() {
+	if a.above {
+		a.OnBelowLowWatermark()
+	}
+}
+
+// holds holds the client back, or no longer.
+func (a *attempt) holds(on bool) {
+	r := a.r
+	if r.try != a && r.final != a {
+		return
+	}
+	if k := r.keeper; k != nil {
+		k.watermark(a, on)
+	} else {
+		r.hold(on)
 	}
 }
 
@@ -359,6 +382,7 @@ func (a *attempt) drop() {
 	a.gone = true
 	r := a.r
 	a.disarm()
+	a.unblock()
 	switch {
 	case a.waiting:
 		a.waiting = false

@@ -60,6 +60,9 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 		r.keepBody = false
 		r.body.Reset()
 		r.try = a
+		if r.keeper != nil {
+			r.keeper.noRetry()
+		}
 	}
 	if r.completed > 0 && !r.cfg.SuppressEnvoyHeaders {
 		h.SetConst(http.EnvoyUpstreamServiceTime, r.number(int((r.w.Now()-r.completed)/1e6)))

@@ -21,6 +21,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/spill"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	Stats astats.GroupBase
 	// Runtime answers runtime keys; nil: defaults.
 	Runtime route.RuntimeReader
+	// Spill keeps bodies that are too large for memory, where routes ask for it; nil: memory only.
+	Spill *spill.Store
 }
 
 // Factory makes routers. It is the filter.Factory of envoy.filters.http.router.
@@ -91,6 +94,7 @@ type routerState struct {
 	answered *attempt
 	cookies  []string // that hash policies made for the client
 	retry    retryState
+	keeper   *keeper // nil mostly
 	names    pool.Names
 
 	timeout     time.Duration
@@ -201,6 +205,9 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 	}
 	r.retry.begin(r, h)
 	r.keepBody = r.retry.on != 0 && !end
+	if o := r.rt.RetryBuffer; o != nil && r.keepBody {
+		r.keeping(o)
+	}
 	r.rewrite(h)
 	r.websocket = h.Has(http.Upgrade) && http.EqualFold(h.Get(http.Upgrade), "websocket")
 	r.connect = h.Get(http.Method) == "CONNECT"
@@ -297,10 +304,12 @@ func (r *Router) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 		data.Reset()
 		return filter.DataStopIterationNoBuffer
 	}
-	if r.keepBody && !r.keep(data) {
+	switch {
+	case r.keeper != nil:
+		r.keeper.add(data, end)
+	case r.keepBody && !r.keep(data):
 		return filter.DataStopIterationNoBuffer
-	}
-	if r.try != nil {
+	case r.try != nil:
 		r.try.data(data, end)
 	}
 	data.Reset()
@@ -315,7 +324,7 @@ func (r *Router) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 func (r *Router) keep(data *buffer.Buffer) bool {
 	limit := r.cb.BufferLimit()
 	if limit > 0 && r.body.Len()+data.Len() > limit {
-		r.inc(stats.ClusterRetryOrShadowAbandoned)
+		r.abandoned(&overBuffer)
 		if r.try == nil && r.waiting {
 			r.reply(507, "exceeded request buffer limit while retrying upstream", "request_payload_exceeded_retry_buffer_limit")
 			return false
@@ -346,7 +355,9 @@ func (r *Router) DecodeTrailers(t *http.HeaderMap) filter.TrailersStatus {
 	if r.done || r.cluster == nil {
 		return filter.TrailersStopIteration
 	}
-	if r.try != nil {
+	if r.keeper != nil {
+		r.keeper.goOn()
+	} else if r.try != nil {
 		r.try.sendTrailers(t)
 	}
 	if !r.done {
@@ -382,6 +393,9 @@ func (r *Router) OnDestroy() {
 		a.l.putAttempt(a)
 	}
 	r.body.Reset()
+	if r.keeper != nil {
+		r.keeper.close()
+	}
 	r.retry.end(r)
 	r.l.put(r)
 }

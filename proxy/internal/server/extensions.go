@@ -125,7 +125,7 @@ func (x *extensions) router() ext.HTTPFilter {
 				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
 				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
 				SuppressGRPCFailureStats: p.SuppressGrpcRequestFailureCodeStats,
-				Stats:                    ctx.Scope().Group(stats.Router), Runtime: x.s.runtime,
+				Stats:                    ctx.Scope().Group(stats.Router), Runtime: x.s.runtime, Spill: x.s.spill,
 			}}, nil
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/internal/guard"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/spill"
 )
 
 // buildRuntime makes the runtime layers and the switches that they set. It comes before everything that asks them.
@@ -22,8 +23,12 @@ func (s *Server) buildRuntime() error {
 	}
 	s.runtime.OnChange = s.runtimeChanged
 	s.runtimeChanged(s.runtime.Snapshot())
+	s.spill = spill.New(spill.Config{Total: int64(s.runtime.Uint(maxSpillKey, spill.DefaultTotal)), Inline: s.cfg.Inline})
 	return nil
 }
+
+// maxSpillKey is the runtime key of how many bytes of request bodies may be in files together. It is read at the start.
+const maxSpillKey = "dragoman.retry_buffer.max_file_bytes"
 
 func (s *Server) runtimeChanged(r *runtime.Snapshot) {
 	for _, name := range s.guards.Update(r.Features()) {

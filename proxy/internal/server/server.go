@@ -34,6 +34,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/overload"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/socket"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/spill"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/xds"
 )
@@ -127,6 +128,7 @@ type Server struct {
 	dynamic       dynamic
 	process       process
 	runtime       *runtime.Loader
+	spill         *spill.Store
 	guards        *guard.Set
 	dump          dump
 	certs         certs
@@ -189,8 +191,7 @@ func (s *Server) makeWorkers() error {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		return event.New(event.Config{Index: i, Name: name, Driver: d, Clock: s.cfg.Clock, Rand: s.cfg.Rand(name), Stats: sh,
-			KeepP: i >= 0 && sparePs(s.cfg.Concurrency)}), nil
+		return event.New(event.Config{Index: i, Name: name, Driver: d, Clock: s.cfg.Clock, Rand: s.cfg.Rand(name), Stats: sh}), nil
 	}
 	var err error
 	if s.main, err = make(-1, "main_thread", s.store.Main()); err != nil {

@@ -115,6 +115,7 @@ const (
 	ClusterHTTP1                                  api.BlockIndex   = 283
 	ClusterHTTP2                                  api.BlockIndex   = 288
 	ClusterRetry                                  api.BlockIndex   = 318
+	ClusterDragoman                               api.BlockIndex   = 359
 
 	ClusterUpstreamCxConnectMs api.HistogramIndex = 0
 	ClusterUpstreamCxLengthMs  api.HistogramIndex = 1
@@ -236,6 +237,7 @@ var Cluster = api.MustTemplate("cluster",
 	api.Block(ClusterHTTP1, 7, "http1.", HTTP1),
 	api.Block(ClusterHTTP2, 7, "http2.", HTTP2),
 	api.Block(ClusterRetry, 11, "retry.", ClusterRetryCodes),
+	api.Block(ClusterDragoman, 11, "dragoman.", ClusterOwn),
 	api.Histogram(ClusterUpstreamCxConnectMs, "upstream_cx_connect_ms", api.Milliseconds),
 	api.Histogram(ClusterUpstreamCxLengthMs, "upstream_cx_length_ms", api.Milliseconds),
 	api.Histogram(ClusterUpstreamRqPerCx, "upstream_rq_per_cx", api.Unspecified),
