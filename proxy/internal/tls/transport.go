@@ -255,7 +255,9 @@ func (t *Transport) Destroy() {
 	}
 	t.dead = true
 	t.free()
-	t.dropPart(locals.Get(t.c.Worker()))
+	if t.c != nil { // otherwise the connection never came up, and nothing has begun
+		t.dropPart(locals.Get(t.c.Worker()))
+	}
 	if co := t.co; co != nil {
 		t.co = nil
 		co.Stop()
