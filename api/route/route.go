@@ -27,4 +27,9 @@ type Entry interface {
 	// FilterDisabled tells whether the route turns the filter off (or on, if it is disabled by default): set is false if it
 	// says nothing.
 	FilterDisabled(filter string) (disabled, set bool)
+	// RateLimits are the route's rate_limits, HostRateLimits the virtual host's. IncludeHostRateLimits: those of the virtual host apply
+	// besides the route's own; otherwise only if the route has none for a stage.
+	RateLimits() []RateLimit
+	HostRateLimits() []RateLimit
+	IncludeHostRateLimits() bool
 }

@@ -35,8 +35,8 @@ var engine = [][]string{
 	{"codec"},
 	{"codec/hpack"},
 	{"codec/h1", "codec/h2"},
-	{"match"},
 	{"format"},
+	{"match"}, // prints the names in certificates as format does
 	{"accesslog"},
 	{"overload"},
 	{"lb"},

@@ -8,6 +8,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
+	aroute "github.com/dragoman-proxy/dragoman/api/route"
 	"github.com/dragoman-proxy/dragoman/internal/invariant"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 )
@@ -245,6 +246,9 @@ func (disabling) VirtualHost() string                     { return "" }
 func (disabling) Cluster() string                         { return "" }
 func (disabling) Timeout() time.Duration                  { return 0 }
 func (disabling) Metadata(string) map[string]any          { return nil }
+func (disabling) RateLimits() []aroute.RateLimit          { return nil }
+func (disabling) HostRateLimits() []aroute.RateLimit      { return nil }
+func (disabling) IncludeHostRateLimits() bool             { return false }
 func (disabling) FilterConfigs(dst []any, _ string) []any { return dst }
 func (d disabling) FilterConfig(filter string) any        { return "config of " + filter }
 func (d disabling) FilterDisabled(f string) (bool, bool) {

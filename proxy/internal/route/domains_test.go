@@ -96,12 +96,16 @@ func TestIgnorePathParameters(t *testing.T) {
 func TestIndexIsLinearSearch(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("ab/")), 0, 4, -1)
 	kinds := []string{"path", "prefix", "path_separated_prefix"}
+	regexes := []string{"/a.*", "^/a(b|/).*", "/(a|b)/?", "/ab?", ".*b", "(?i)/AB.*"}
 	rapid.Check(t, func(rt *rapid.T) {
 		var list []string
-		for i := range rapid.IntRange(12, 40).Draw(rt, "routes") {
+		for i := range rapid.IntRange(8, 40).Draw(rt, "routes") {
 			m := fmt.Sprintf("%s: '/%s'", rapid.SampledFrom(kinds).Draw(rt, "kind"), text.Draw(rt, "path"))
 			if rapid.IntRange(0, 9).Draw(rt, "regex") == 0 {
-				m = "safe_regex: {regex: '/a.*'}"
+				m = "safe_regex: {regex: '" + rapid.SampledFrom(regexes).Draw(rt, "expression") + "'}"
+			}
+			if rapid.IntRange(0, 9).Draw(rt, "template") == 0 {
+				m = uriTemplate + rapid.SampledFrom([]string{"/a/*", "/{x}", "/a/**", "/*/b"}).Draw(rt, "text") + "'}}"
 			}
 			if rapid.Bool().Draw(rt, "header") {
 				m += ", headers: [{name: x-a, string_match: {exact: " + rapid.SampledFrom([]string{"x", "z"}).Draw(rt, "value") + "}}]"
@@ -126,29 +130,29 @@ func TestIndexIsLinearSearch(t *testing.T) {
 	})
 }
 
-// Few routes need no index, and prefixes of too many lengths have none.
+// Few routes need no index, and prefixes of each other that are all candidates have none when they are many.
 func TestWhenThereIsAnIndex(t *testing.T) {
-	many := func(n int, length func(i int) int) *route.Table {
+	many := func(n int, length func(i int) int, more string) *route.Table {
 		var list []string
 		for i := range n {
-			list = append(list, answer(fmt.Sprint("r", i), "prefix: /"+strings.Repeat("a", length(i))+fmt.Sprint(1000+i)))
+			list = append(list, answer(fmt.Sprint("r", i), "prefix: /"+strings.Repeat("a", length(i))+more))
 		}
 		return table(t, routes(list...))
 	}
-	one := func(int) int { return 1 }
 	each := func(i int) int { return i }
+	const header = ", headers: [{name: x-a}]"
 	for _, c := range []struct {
 		n      int
 		length func(int) int
+		more   string
 		want   bool
-	}{{11, one, false}, {12, one, true}, {32, each, true}, {33, each, false}} {
-		x := many(c.n, c.length)
+	}{{7, each, "", false}, {8, each, "", true}, {1000, each, "", true}, {120, each, header, true}, {300, each, header, false}} {
+		x := many(c.n, c.length, c.more)
 		if route.Indexed(x) != c.want {
-			t.Errorf("%d routes: %v", c.n, route.Indexed(x))
+			t.Errorf("%d routes%s: %v", c.n, c.more, route.Indexed(x))
 		}
-		last := c.n - 1
-		if got := chosen(x, headers(fmt.Sprintf("GET /%s%d/x a", strings.Repeat("a", c.length(last)), 1000+last))); got != fmt.Sprint("r", last) {
-			t.Errorf("%d routes: found %q", c.n, got)
+		if got := chosen(x, headers("GET /"+strings.Repeat("a", c.n)+" a", "x-a: 1")); got != "r0" {
+			t.Errorf("%d routes%s: found %q", c.n, c.more, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	aroute "github.com/dragoman-proxy/dragoman/api/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
@@ -22,7 +23,7 @@ const (
 
 // Entry is a compiled route. It is immutable. The zero value of each option is Envoy's default where that is possible.
 type Entry struct {
-	match match
+	match conditions
 
 	RouteName, VHost string
 	Kind             Kind
@@ -93,6 +94,9 @@ type Entry struct {
 
 	// HashPolicy computes the hash for ring hash and maglev; nil: none.
 	HashPolicy *HashPolicy
+
+	rateLimits, hostRateLimits []aroute.RateLimit
+	includeHostRateLimits      bool
 
 	metadata map[string]map[string]any
 	hostMeta map[string]map[string]any // of the virtual host

@@ -5,7 +5,7 @@ import "github.com/dragoman-proxy/dragoman/internal/gap"
 // Routes come by the ten thousand: the code that reads them checks these itself.
 var (
 	configGaps = gap.Of("envoy.config.route.v3.RouteConfiguration", "!vhds", "!request_mirror_policies", "!route_specifiers")
-	hostGaps   = gap.Of("envoy.config.route.v3.VirtualHost", "!matcher", "!route_specifiers", "!request_mirror_policies", "!hedge_policy")
+	hostGaps   = gap.Of("envoy.config.route.v3.VirtualHost", "!route_specifiers", "!request_mirror_policies", "!hedge_policy")
 	routeGaps  = gap.Of("envoy.config.route.v3.Route", "!filter_action", "!route_specifiers")
 	actionGaps = gap.Of("envoy.config.route.v3.RouteAction",
 		"!cluster_specifier_plugin",
@@ -18,10 +18,11 @@ var (
 		"!upgrade_configs.connect_config",
 	)
 	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_priority", "!retry_options_predicates")
+	limitGaps  = gap.Of("envoy.config.route.v3.RateLimit.Action", "!extension", "!metadata.source=CLUSTER_LOCALITY_ENTRY")
 	stringGaps = gap.Of("envoy.type.matcher.v3.StringMatcher", "!custom")
 )
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {
-	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, stringGaps}
+	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, stringGaps}
 }

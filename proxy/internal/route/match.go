@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
-// match is what a route asks of a request.
-type match struct {
+// conditions is what a route asks of a request.
+type conditions struct {
 	path     pathMatch
 	headers  []HeaderMatch
 	params   []paramMatch
@@ -32,12 +33,13 @@ const (
 )
 
 type pathMatch struct {
-	kind   pathKind
-	text   string
-	fold   bool // case-insensitive
-	re     *regexp.Regexp
-	tmpl   *template
-	method bool // pathConnect: the method must be CONNECT
+	kind pathKind
+	text string
+	fold bool // case-insensitive
+	re   *regexp.Regexp
+	tmpl *template
+	// literal is what every path that re or tmpl matches begins with.
+	literal string
 }
 
 // matches looks at a path without its query.
@@ -69,8 +71,13 @@ func (m *pathMatch) matches(path string) bool {
 	return true // pathConnect: decided by rest
 }
 
+// pathOnly: nothing but the path is asked.
+func (m *conditions) pathOnly() bool {
+	return m.path.kind != pathConnect && len(m.headers)+len(m.params)+len(m.cookies)+len(m.custom) == 0 && m.fraction == nil && !m.grpc && m.tls == nil
+}
+
 // rest looks at everything but the path.
-func (m *match) rest(r *Request, query string) bool {
+func (m *conditions) rest(r *Request, query string) bool {
 	if m.path.kind == pathConnect && r.Headers.Get(http.Method) != "CONNECT" {
 		return false
 	}
@@ -210,54 +217,7 @@ func cookie(h *http.HeaderMap, name string) (string, bool) {
 }
 
 // StringMatch is a string matcher.
-type StringMatch interface{ Match(s string) bool }
-
-// stringMatch is envoy.type.matcher.v3.StringMatcher.
-type stringMatch struct {
-	kind uint8
-	text string
-	fold bool
-	re   *regexp.Regexp
-}
-
-const (
-	strExact uint8 = iota
-	strPrefix
-	strSuffix
-	strContains
-	strRegex
-)
-
-func (m *stringMatch) Match(s string) bool {
-	switch m.kind {
-	case strRegex:
-		return m.re.MatchString(s)
-	case strExact:
-		if m.fold {
-			return http.EqualFold(s, m.text)
-		}
-		return s == m.text
-	case strPrefix:
-		if len(s) < len(m.text) {
-			return false
-		}
-		s = s[:len(m.text)]
-	case strSuffix:
-		if len(s) < len(m.text) {
-			return false
-		}
-		s = s[len(s)-len(m.text):]
-	case strContains:
-		if m.fold {
-			return strings.Contains(strings.ToLower(s), m.text)
-		}
-		return strings.Contains(s, m.text)
-	}
-	if m.fold {
-		return http.EqualFold(s, m.text)
-	}
-	return s == m.text
-}
+type StringMatch = match.String
 
 // headerMatch is envoy.config.route.v3.HeaderMatcher. A header that comes several times is matched value by value
 // (match_headers_individually).

@@ -26,6 +26,10 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 	if e.HashPolicy, err = c.hashPolicy(a.HashPolicy); err != nil {
 		return err
 	}
+	if e.rateLimits, err = RateLimits(a.RateLimits, c.Format, c.formats()); err != nil {
+		return err
+	}
+	e.includeHostRateLimits = a.GetIncludeVhRateLimits().GetValue()
 	p, err := retryPolicy(vh, a)
 	if err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
-	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
-func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
-	var out match
+func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
+	var out conditions
 	p := &out.path
 	if m.CaseSensitive != nil {
 		p.fold = !m.CaseSensitive.Value
@@ -31,6 +31,7 @@ func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
 		if p.re, err = c.regex(s.SafeRegex); err != nil {
 			return out, err
 		}
+		p.literal = literalPrefix(s.SafeRegex.GetRegex())
 	case *routev3.RouteMatch_PathSeparatedPrefix:
 		p.kind, p.text = pathSeparated, s.PathSeparatedPrefix
 	case *routev3.RouteMatch_ConnectMatcher_:
@@ -44,23 +45,15 @@ func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
 		if p.tmpl, err = parseTemplate(cfg.PathTemplate); err != nil {
 			return out, err
 		}
+		p.literal = cfg.PathTemplate[:strings.IndexAny(cfg.PathTemplate+"*", "*{")]
 	default:
 		return out, errors.New("path specifier is required")
 	}
 	if out.headers, err = HeaderMatchers(m.Headers); err != nil {
 		return out, err
 	}
-	for _, q := range m.QueryParameters {
-		pm := paramMatch{name: q.Name}
-		switch x := q.QueryParameterMatchSpecifier.(type) {
-		case *routev3.QueryParameterMatcher_PresentMatch:
-			pm.present = &x.PresentMatch
-		case *routev3.QueryParameterMatcher_StringMatch:
-			if pm.value, err = StringMatcher(x.StringMatch); err != nil {
-				return out, err
-			}
-		}
-		out.params = append(out.params, pm)
+	if out.params, err = paramMatchers(m.QueryParameters); err != nil {
+		return out, err
 	}
 	for _, k := range m.Cookies {
 		v, err := StringMatcher(k.StringMatch)
@@ -97,6 +90,23 @@ func (c *compiler) match(m *routev3.RouteMatch) (match, error) {
 	return out, nil
 }
 
+// paramMatchers compiles matchers of query parameters.
+func paramMatchers(list []*routev3.QueryParameterMatcher) (out []paramMatch, err error) {
+	for _, q := range list {
+		pm := paramMatch{name: q.Name}
+		switch x := q.QueryParameterMatchSpecifier.(type) {
+		case *routev3.QueryParameterMatcher_PresentMatch:
+			pm.present = &x.PresentMatch
+		case *routev3.QueryParameterMatcher_StringMatch:
+			if pm.value, err = StringMatcher(x.StringMatch); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, pm)
+	}
+	return out, nil
+}
+
 // HeaderMatchers compiles header matchers; all of them must match.
 func HeaderMatchers(list []*routev3.HeaderMatcher) ([]HeaderMatch, error) {
 	var out []HeaderMatch
@@ -115,17 +125,15 @@ func HeaderMatchers(list []*routev3.HeaderMatcher) ([]HeaderMatch, error) {
 		case *routev3.HeaderMatcher_PresentMatch:
 			m.present = &x.PresentMatch
 		case *routev3.HeaderMatcher_ExactMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = &stringMatch{kind: strExact, text: x.ExactMatch}
+			m.value = match.Exact(x.ExactMatch)
 		case *routev3.HeaderMatcher_PrefixMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = &stringMatch{kind: strPrefix, text: x.PrefixMatch}
+			m.value = match.Prefix(x.PrefixMatch)
 		case *routev3.HeaderMatcher_SuffixMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = &stringMatch{kind: strSuffix, text: x.SuffixMatch}
+			m.value = match.Suffix(x.SuffixMatch)
 		case *routev3.HeaderMatcher_ContainsMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = &stringMatch{kind: strContains, text: x.ContainsMatch}
+			m.value = match.Contains(x.ContainsMatch)
 		case *routev3.HeaderMatcher_SafeRegexMatch: //nolint:staticcheck // deprecated and still accepted
-			sm := &stringMatch{kind: strRegex}
-			sm.re, err = CompileRegex(x.SafeRegexMatch.Regex, true)
-			m.value = sm
+			m.value, err = match.Regex(x.SafeRegexMatch.Regex)
 		default:
 			yes := true
 			m.present = &yes
@@ -139,39 +147,14 @@ func HeaderMatchers(list []*routev3.HeaderMatcher) ([]HeaderMatch, error) {
 }
 
 // StringMatcher compiles a string matcher.
-func StringMatcher(m *matcherv3.StringMatcher) (StringMatch, error) {
-	out := &stringMatch{fold: m.GetIgnoreCase()}
-	var err error
-	switch x := m.GetMatchPattern().(type) {
-	case *matcherv3.StringMatcher_Exact:
-		out.kind, out.text = strExact, x.Exact
-	case *matcherv3.StringMatcher_Prefix:
-		out.kind, out.text = strPrefix, x.Prefix
-	case *matcherv3.StringMatcher_Suffix:
-		out.kind, out.text = strSuffix, x.Suffix
-	case *matcherv3.StringMatcher_Contains:
-		out.kind, out.text = strContains, x.Contains
-		if out.fold {
-			out.text = strings.ToLower(out.text)
-		}
-	case *matcherv3.StringMatcher_SafeRegex:
-		out.kind = strRegex
-		if out.fold {
-			return nil, errors.New("ignore_case has no effect for safe_regex.")
-		}
-		out.re, err = CompileRegex(x.SafeRegex.Regex, true)
-	default:
-		return nil, errors.New("string matcher is not supported yet")
-	}
-	return out, err
-}
+func StringMatcher(m *matcherv3.StringMatcher) (StringMatch, error) { return match.NewString(m) }
 
 func metadataMatch(m *matcherv3.MetadataMatcher) (func(r *Request) bool, error) {
 	var path []string
 	for _, p := range m.Path {
 		path = append(path, p.GetKey())
 	}
-	value, err := ValueMatcher(m.Value)
+	value, err := match.NewValue(m.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -198,12 +181,9 @@ func filterStateMatch(m *matcherv3.FilterStateMatcher) (func(r *Request) bool, e
 		}
 	case *matcherv3.FilterStateMatcher_AddressMatch:
 		invert = x.AddressMatch.InvertMatch
-		for _, c := range x.AddressMatch.Ranges {
-			a, err := netip.ParseAddr(c.AddressPrefix)
-			if err != nil {
-				return nil, fmt.Errorf("filter_state.address_match: %w", err)
-			}
-			nets = append(nets, netip.PrefixFrom(a, int(c.GetPrefixLen().GetValue())))
+		var err error
+		if nets, err = match.Prefixes(x.AddressMatch.Ranges); err != nil {
+			return nil, fmt.Errorf("filter_state.address_match: %w", err)
 		}
 	default:
 		return nil, errors.New("filter_state matcher is required")
@@ -232,79 +212,4 @@ func filterStateMatch(m *matcherv3.FilterStateMatcher) (func(r *Request) bool, e
 }
 
 // state returns the text of an object of the filter state.
-func (r *Request) state(key string) (string, bool) {
-	var o any
-	ok := false
-	if r.Info != nil && r.Info.HasFilterState() {
-		o, ok = r.Info.FilterState().Get(key)
-	}
-	if !ok && r.Info != nil && r.Info.Conn != nil && r.Info.Conn.HasFilterState() {
-		o, ok = r.Info.Conn.FilterState().Get(key)
-	}
-	switch x := o.(type) {
-	case string:
-		return x, true
-	case stream.PlainText:
-		return string(x.AppendPlain(nil)), true
-	}
-	return "", false
-}
-
-// ValueMatcher compiles a matcher of plain values.
-func ValueMatcher(m *matcherv3.ValueMatcher) (func(v any, ok bool) bool, error) {
-	switch x := m.GetMatchPattern().(type) {
-	case *matcherv3.ValueMatcher_NullMatch_:
-		return func(v any, ok bool) bool { return ok && v == nil }, nil
-	case *matcherv3.ValueMatcher_BoolMatch:
-		return func(v any, ok bool) bool { b, is := v.(bool); return is && b == x.BoolMatch }, nil
-	case *matcherv3.ValueMatcher_PresentMatch:
-		return func(v any, ok bool) bool { return ok == x.PresentMatch }, nil
-	case *matcherv3.ValueMatcher_StringMatch:
-		s, err := StringMatcher(x.StringMatch)
-		if err != nil {
-			return nil, err
-		}
-		return func(v any, ok bool) bool { t, is := v.(string); return is && s.Match(t) }, nil
-	case *matcherv3.ValueMatcher_DoubleMatch:
-		d := x.DoubleMatch
-		return func(v any, ok bool) bool {
-			f, is := v.(float64)
-			if r := d.GetRange(); r != nil {
-				return is && f >= r.Start && f < r.End
-			}
-			return is && f == d.GetExact()
-		}, nil
-	case *matcherv3.ValueMatcher_ListMatch:
-		one, err := ValueMatcher(x.ListMatch.GetOneOf())
-		if err != nil {
-			return nil, err
-		}
-		return func(v any, ok bool) bool {
-			l, _ := v.([]any)
-			for _, e := range l {
-				if one(e, true) {
-					return true
-				}
-			}
-			return false
-		}, nil
-	case *matcherv3.ValueMatcher_OrMatch:
-		var all []func(any, bool) bool
-		for _, o := range x.OrMatch.ValueMatchers {
-			f, err := ValueMatcher(o)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, f)
-		}
-		return func(v any, ok bool) bool {
-			for _, f := range all {
-				if f(v, ok) {
-					return true
-				}
-			}
-			return false
-		}, nil
-	}
-	return nil, errors.New("value matcher is required")
-}
+func (r *Request) state(key string) (string, bool) { return match.State(r.Info, nil, key) }

@@ -7,9 +7,11 @@ package route
 import (
 	"strings"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
 // Request is what matching looks at.
@@ -22,6 +24,8 @@ type Request struct {
 	Runtime RuntimeReader
 	// SetCookies are the cookies that hash policies have made for the client.
 	SetCookies []string
+
+	data match.Data // of the tree that is being evaluated
 }
 
 // RuntimeReader is the runtime as matching sees it.
@@ -52,9 +56,9 @@ type Table struct {
 	// Version is the version_info that it came with.
 	Version string
 
-	exact    map[string]*VirtualHost // nil if there is nothing but "*"
-	suffixes []wildcard              // "*.example.com", longest first
-	prefixes []wildcard              // "example.*", longest first
+	exact    map[string]*VirtualHost   // nil if there is nothing but "*"
+	suffixes *match.Trie[*VirtualHost] // "*.example.com", from its end
+	prefixes *match.Trie[*VirtualHost] // "example.*"
 	star     *VirtualHost
 	// HostHeader has the name that virtual hosts are chosen by; "": the authority.
 	HostHeader string
@@ -70,11 +74,6 @@ type Table struct {
 	MaxDirectBody int
 }
 
-type wildcard struct {
-	text string
-	vh   *VirtualHost
-}
-
 // VirtualHost is a list of routes for some domains.
 type VirtualHost struct {
 	Name string
@@ -83,6 +82,8 @@ type VirtualHost struct {
 	externalOnly bool
 	ignoreParams bool
 	routes       []*Entry
+	// tree chooses the routes in place of routes, if it is set.
+	tree *match.Tree[[]*Entry]
 	// index finds the first candidate by path without trying every route; see compileIndex.
 	index *pathIndex
 }
@@ -116,19 +117,28 @@ func (t *Table) Host(authority string) *VirtualHost {
 	if vh, ok := t.exact[string(host)]; ok {
 		return vh
 	}
-	for i := range t.suffixes {
-		w := &t.suffixes[i]
-		if len(host) > len(w.text) && string(host[len(host)-len(w.text):]) == w.text {
-			return w.vh
+	// A wildcard stands for one byte at least.
+	if t.suffixes != nil {
+		var back [256]byte
+		if vh, ok := t.suffixes.Longest(view(backwards(host, back[:0])), len(host)-1); ok {
+			return vh
 		}
 	}
-	for i := range t.prefixes {
-		w := &t.prefixes[i]
-		if len(host) > len(w.text) && string(host[:len(w.text)]) == w.text {
-			return w.vh
-		}
+	if vh, ok := t.prefixes.Longest(view(host), len(host)-1); ok {
+		return vh
 	}
 	return t.star
+}
+
+// view is b as a string for as long as b is not changed.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// backwards appends s to dst, its last byte first.
+func backwards[S string | []byte](s S, dst []byte) []byte {
+	for i := len(s) - 1; i >= 0; i-- {
+		dst = append(dst, s[i])
+	}
+	return dst
 }
 
 // lower appends s in lower case to dst.
@@ -168,12 +178,24 @@ func (v *VirtualHost) Match(r *Request) *Entry {
 	if v.index != nil {
 		return v.index.match(v, r, pathOnly, query)
 	}
-	for _, e := range v.routes {
+	routes := v.routes
+	if v.tree != nil {
+		routes = r.choose(v.tree)
+	}
+	for _, e := range routes {
 		if e.match.path.matches(pathOnly) && e.match.rest(r, query) {
 			return e.resolve(r)
 		}
 	}
 	return nil
+}
+
+// choose evaluates a matcher tree.
+func (r *Request) choose(t *match.Tree[[]*Entry]) []*Entry {
+	r.data = match.Data{Request: r.Headers, Info: r.Info, Runtime: r.Runtime}
+	routes, _ := t.Match(&r.data)
+	r.data = match.Data{}
+	return routes
 }
 
 // withoutParams returns path without what its segments have after a semicolon.
@@ -193,6 +215,8 @@ func withoutParams(path string) string {
 	}
 	return string(b)
 }
+
+func pathOf(h *http.HeaderMap) string { return h.Get(http.Path) }
 
 // schemeOf is the scheme that the client used, as far as we are told.
 func schemeOf(h *http.HeaderMap) string {

@@ -1,0 +1,127 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	aroute "github.com/dragoman-proxy/dragoman/api/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
+)
+
+func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost, error) {
+	v := &VirtualHost{Name: vh.Name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
+	if vh.RequireTls != routev3.VirtualHost_NONE {
+		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, RedirectTo: &RedirectAction{Code: 301, Plain: true}}
+	}
+	meta, err := plainMetadata(vh.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if len(vh.RouteSpecifiers) > 0 {
+		return nil, fmt.Errorf("virtual host %s: route_specifiers is not supported yet", vh.Name)
+	}
+	h := &hostBuilder{c: c, t: t, vh: vh, meta: meta}
+	if h.limits, err = RateLimits(vh.RateLimits, c.Format, c.formats()); err != nil {
+		return nil, fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+	}
+	if vh.Matcher != nil {
+		if len(vh.Routes) > 0 {
+			return nil, errors.New("cannot set both matcher and routes on virtual host")
+		}
+		if v.tree, err = match.New(vh.Matcher, match.Options[[]*Entry]{Action: h.action, Input: onlyHeaders}); err != nil {
+			return nil, fmt.Errorf("virtual_hosts[%s].matcher: %w", vh.Name, err)
+		}
+		return v, nil
+	}
+	if v.routes, err = h.entries(vh.Routes); err != nil {
+		return nil, fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+	}
+	v.index = newPathIndex(v.routes)
+	return v, nil
+}
+
+// hostBuilder compiles the routes of a virtual host.
+type hostBuilder struct {
+	c      *compiler
+	t      *Table
+	vh     *routev3.VirtualHost
+	meta   map[string]map[string]any
+	limits []aroute.RateLimit
+}
+
+func (h *hostBuilder) entries(list []*routev3.Route) ([]*Entry, error) {
+	var out []*Entry
+	for i, r := range list {
+		e, err := h.c.entry(h, r)
+		if err != nil {
+			return nil, fmt.Errorf("routes[%d]: %w", i, err)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// action compiles an action of a virtual host's matcher: a route, or a list of them, of which the first that matches is taken.
+func (h *hostBuilder) action(name string, a *anypb.Any) ([]*Entry, error) {
+	m, _, err := config.Unpack(a, nil)
+	if err != nil {
+		return nil, err
+	}
+	switch x := m.(type) {
+	case *routev3.Route:
+		return h.entries([]*routev3.Route{x})
+	case *routev3.RouteList:
+		return h.entries(x.Routes)
+	}
+	return nil, unknownExtension(name, a)
+}
+
+// onlyHeaders refuses what routes cannot be chosen by.
+func onlyHeaders(url string) error {
+	switch url[strings.LastIndexByte(url, '/')+1:] {
+	case "envoy.type.matcher.v3.HttpRequestHeaderMatchInput", "envoy.extensions.matching.common_inputs.network.v3.FilterStateInput":
+		return nil
+	}
+	return fmt.Errorf("requirement violation while creating route match tree: INVALID_ARGUMENT: Route table can only match on request headers, saw %s", url)
+}
+
+func unknownExtension(name string, a *anypb.Any) error {
+	url := config.PayloadURL(a)
+	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, url[strings.LastIndexByte(url, '/')+1:]) //nolint:staticcheck // Envoy's text
+}
+
+// domainBuilder collects domains.
+type domainBuilder struct {
+	seen               map[string]bool
+	suffixes, prefixes match.TrieBuilder[*VirtualHost]
+}
+
+func (b *domainBuilder) add(t *Table, domain string, v *VirtualHost) error {
+	d := strings.ToLower(domain)
+	if b.seen[d] {
+		if d == "*" {
+			return fmt.Errorf("Only a single wildcard domain is permitted in route %s", t.Name) //nolint:staticcheck // Envoy's text
+		}
+		return fmt.Errorf("Only unique values for domains are permitted. Duplicate entry of domain %s in route %s", d, t.Name) //nolint:staticcheck // Envoy's text
+	}
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[d] = true
+	switch {
+	case d == "*":
+		t.star = v
+	case strings.HasPrefix(d, "*"):
+		b.suffixes.Set(string(backwards(d[1:], nil)), v)
+	case strings.HasSuffix(d, "*"):
+		b.prefixes.Set(d[:len(d)-1], v)
+	default:
+		t.exact[d] = v
+	}
+	return nil
+}
