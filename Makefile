@@ -14,7 +14,7 @@ STAMP    := -X $(MODULE)/internal/version.revision=$(REVISION) -X $(MODULE)/inte
             $(if $(RELEASE),-X $(MODULE)/internal/version.release=$(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test race test-std test-sim fuzz lint lint-own golangci test-peers conform fmt clean
+.PHONY: help run build test docs race test-std test-sim fuzz lint lint-own cross golangci test-peers conform dist test-dist fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,17 @@ test-peers: build ## install real peers (Debian and Python packages, as root) an
 
 conform: build ## the conformance cases that must pass; CONFORM_ARGS='--all' for the rest, '--grow' to extend the list
 	test/conform/run --binary bin/envoy $(CONFORM_ARGS)
+
+cross: ## that the command compiles for the other systems it is made for
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -trimpath -o /dev/null ./cmd/dragoman
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/dragoman
+
+dist: ## binaries, deb, rpm, OCI image and checksums in dist/, the same bytes each time; DIST_ONLY=linux/amd64 for a part
+	$(GO) run -C tools/dist . -root ../.. -out $(CURDIR)/dist -version '$(or $(RELEASE),0.0.0-dev)' \
+		-time "$$(git log -1 --format=%ct)" -ldflags '-s -w $(STAMP)' -only '$(DIST_ONLY)'
+
+test-dist: ## make dist for this machine, twice the same, and install and run what it made (Debian, as root)
+	@GO='$(GO)' tools/dist/check.sh
 
 fmt: ## format what is not
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')

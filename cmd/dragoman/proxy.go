@@ -104,11 +104,7 @@ func setProcess(f *flags) {
 	if f.mutexTracing {
 		runtime.SetMutexProfileFraction(100)
 	}
-	var lim syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
-		lim.Cur = lim.Max
-		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim)
-	}
+	raiseLimits()
 }
 
 // serve runs p until a signal ends it, as Envoy's signals do.
@@ -116,7 +112,7 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ch := make(chan os.Signal, 4)
-	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, reopenSignal)
 	defer signal.Stop(ch)
 	main := l.set.Logger("main")
 	go func() {
@@ -124,7 +120,7 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 			switch s {
 			case syscall.SIGHUP:
 				main.Warn("caught and eating SIGHUP. See documentation for how to hot restart.")
-			case syscall.SIGUSR1:
+			case reopenSignal:
 				main.Info("caught SIGUSR1. Reopening access logs.")
 				l.reopen()
 				p.ReopenLogs()
