@@ -35,6 +35,11 @@ func (t *Tree) Expand(n Node, into *Tree) (*Tree, error) {
 		p.unexpected("',' or ']'")
 		return nil, p.err
 	}
+	if t.lookup != nil {
+		if errs := into.Substitute(t.lookup); len(errs) > 0 {
+			return nil, errs[0]
+		}
+	}
 	return into, nil
 }
 

@@ -97,6 +97,8 @@ type Tree struct {
 	aux   []byte // decoded text that does not stand in src as it is
 	nodes []node
 	yaml  bool
+	// lookup gives the values of variables, for what Expand reads later; nil: there are none.
+	lookup func(name string) (value string, ok bool)
 }
 
 // File returns the name under which the tree was read.

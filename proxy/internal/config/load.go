@@ -36,6 +36,8 @@ type Options struct {
 	SkipValidation bool
 	// ConfigYAML is a YAML text that is merged over the file (--config-yaml): scalars win, messages merge, lists append.
 	ConfigYAML string
+	// Env gives the values of variables: ${NAME} and ${NAME:-default} in values are replaced. nil leaves them as they are.
+	Env func(name string) (value string, ok bool)
 	// MaxErrors bounds how many errors are reported; 0 means DefaultMaxErrors.
 	MaxErrors int
 }
@@ -160,9 +162,9 @@ func (l *loader) file(name string, data []byte) error {
 
 // text parses a source, writes its wire bytes and collects the errors. A returned error means that there is no tree.
 func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yamlpos.Tree, error)) error {
-	t, err := parse(name, data)
+	t, err := l.opts.parse(name, data, parse)
 	if err != nil {
-		return syntaxError(err)
+		return err
 	}
 	l.pos.add(t)
 	if k := t.Kind(t.Root()); k != yamlpos.Map {
@@ -180,6 +182,25 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 	e.body(t.Root(), l.root)
 	l.wire = e.buf
 	return nil
+}
+
+// parse reads a text, with its variables replaced if they are to be.
+func (o *Options) parse(name string, data []byte, parse func(string, []byte) (*yamlpos.Tree, error)) (*yamlpos.Tree, error) {
+	if o.Env != nil {
+		data = yamlpos.MaskVariables(data)
+	}
+	t, err := parse(name, data)
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	if o.Env == nil {
+		return t, nil
+	}
+	missing := &Errors{}
+	for _, s := range t.Substitute(o.Env) {
+		missing.Add(&Error{File: s.Pos.File, Line: s.Pos.Line, Col: s.Pos.Col, Msg: s.Msg}, o.maxErrors())
+	}
+	return t, missing.Err()
 }
 
 func syntaxError(err error) error {
