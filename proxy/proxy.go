@@ -30,6 +30,9 @@ type LoadOptions struct {
 	ConfigYAML string
 	// AllowUnknownFields lets unknown fields pass (--allow-unknown-static-fields).
 	AllowUnknownFields bool
+	// Env gives the values of variables that replace ${NAME} and ${NAME:-default} in values of YAML and JSON; nil leaves them as they
+	// are. A variable that is not set and has no default is an error.
+	Env func(name string) (value string, ok bool)
 	// OnUnknownField is told of each unknown field that passed, OnDeprecated of each use of a deprecated one: where, and what Envoy
 	// says of it. They may be called as late as in New.
 	OnUnknownField, OnDeprecated func(text string)
@@ -38,7 +41,7 @@ type LoadOptions struct {
 // LoadWith is Load with options.
 func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 	unknown := new(int)
-	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, OnUnknownField: func(e *config.Error) {
+	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, Env: o.Env, OnUnknownField: func(e *config.Error) {
 		*unknown++
 		if o.OnUnknownField != nil {
 			o.OnUnknownField(e.Error())
@@ -122,6 +125,26 @@ func (p *Proxy) Run(ctx context.Context) error {
 	p.e.serve()
 	defer p.e.close()
 	return p.s.Run(ctx)
+}
+
+// Reloaded is what became of a bootstrap that was given to Reload.
+type Reloaded = server.Reloaded
+
+// Reload makes the static clusters, listeners and secrets those of another bootstrap while the proxy serves: new clusters are warmed
+// before listeners change, sockets and connections stay where the new configuration leaves them, and what is gone drains. What else
+// differs is in NeedRestart, by name. An error means that nothing was changed. Call it after Ready, once at a time, with a bootstrap
+// that Check finds nothing wrong with; ctx ends the waiting only.
+func (p *Proxy) Reload(ctx context.Context, b *Bootstrap) (Reloaded, error) {
+	done := make(chan Reloaded, 1)
+	if err := p.s.Reload(b.stream, func(r Reloaded) { done <- r }); err != nil {
+		return Reloaded{}, err
+	}
+	select {
+	case r := <-done:
+		return r, nil
+	case <-ctx.Done():
+		return Reloaded{}, ctx.Err()
+	}
 }
 
 // Quit makes Run return.

@@ -117,7 +117,20 @@ func (m *Manager) Update(cfg *clusterv3.Cluster, version string) (changed bool, 
 	if s.active != nil && !s.active.api {
 		return false, nil
 	}
-	g, err := m.prepare(cfg, version, true)
+	return m.update(s, cfg, version, true)
+}
+
+// UpdateStatic is Update for a cluster of the bootstrap, when that is read anew. One that came by the API is in its way.
+func (m *Manager) UpdateStatic(cfg *clusterv3.Cluster) (changed bool, err error) {
+	s := m.slot(cfg.GetName())
+	if last := s.last(); last != nil && last.api {
+		return false, rejected("name", "cluster manager: a cluster '"+cfg.GetName()+"' came by the API")
+	}
+	return m.update(s, cfg, "", false)
+}
+
+func (m *Manager) update(s *Slot, cfg *clusterv3.Cluster, version string, api bool) (changed bool, err error) {
+	g, err := m.prepare(cfg, version, api)
 	if err != nil {
 		return false, err
 	}
@@ -142,9 +155,14 @@ func (m *Manager) Update(cfg *clusterv3.Cluster, version string) (changed bool, 
 }
 
 // Remove takes a cluster of the API away and tells whether there was one. Streams to it go on.
-func (m *Manager) Remove(name string) bool {
+func (m *Manager) Remove(name string) bool { return m.remove(name, true) }
+
+// RemoveStatic is Remove for a cluster of the bootstrap, when that is read anew.
+func (m *Manager) RemoveStatic(name string) bool { return m.remove(name, false) }
+
+func (m *Manager) remove(name string, api bool) bool {
 	s := m.slot(name)
-	if s.last() == nil || !s.last().api {
+	if s.last() == nil || s.last().api != api {
 		return false
 	}
 	m.inc(stats.ClusterManagerClusterRemoved)

@@ -27,21 +27,41 @@ type Manager struct {
 	// Wait, if set, makes whoever starts wait for one more secret; the result says that it has come, or will not for now.
 	Wait func() (came func())
 
-	static map[string]*tlsv3.Secret
+	static map[string]*sdsSub // of the bootstrap: holders without a subscription
 	subs   map[string]*sdsSub
 }
 
 // AddStatic adds a secret of the bootstrap.
 func (m *Manager) AddStatic(s *tlsv3.Secret) error {
 	if m.static == nil {
-		m.static = map[string]*tlsv3.Secret{}
+		m.static = map[string]*sdsSub{}
 	}
 	if m.static[s.Name] != nil {
 		return fmt.Errorf("duplicate static secret name %s", s.Name)
 	}
-	m.static[s.Name] = s
+	m.static[s.Name] = &sdsSub{m: m, name: s.Name, current: s, came: func() {}}
 	return nil
 }
+
+// UpdateStatic adds or replaces a secret of the bootstrap, when that is read anew, and tells those who use it. One that cannot be read
+// leaves the old.
+func (m *Manager) UpdateStatic(x *tlsv3.Secret) error {
+	s := m.static[x.Name]
+	if s == nil {
+		return m.AddStatic(x)
+	}
+	if proto.Equal(s.current, x) {
+		return nil
+	}
+	if err := check(x); err != nil {
+		return err
+	}
+	s.take(x, "")
+	return nil
+}
+
+// RemoveStatic takes a secret of the bootstrap away. Who uses it keeps it.
+func (m *Manager) RemoveStatic(name string) { delete(m.static, name) }
 
 // sdsSub is a subscription to one secret.
 type sdsSub struct {
@@ -66,7 +86,9 @@ func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (s *sdsSub, rele
 		if s == nil {
 			return nil, nil, fmt.Errorf("Unknown static secret: %s", c.GetName()) //nolint:staticcheck // Envoy's text
 		}
-		return &sdsSub{name: c.Name, current: s}, func() {}, nil
+		u := &user{changed}
+		s.users = append(s.users, u)
+		return s, func() { s.drop(u) }, nil
 	}
 	if m.Source == nil {
 		return nil, nil, errors.New("sds_config: there is no source of configuration")
@@ -86,17 +108,22 @@ func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (s *sdsSub, rele
 }
 
 func (m *Manager) leave(s *sdsSub, key string, u *user) {
-	i := slices.Index(s.users, u)
-	if i < 0 {
-		return
-	}
-	if s.users = slices.Delete(s.users, i, i+1); len(s.users) > 0 {
+	if !s.drop(u) || len(s.users) > 0 {
 		return
 	}
 	s.handle.Close()
 	s.release()
 	delete(m.subs, key)
 	s.came() // whoever still waits for it need not
+}
+
+// drop takes a user out and tells whether it was one.
+func (s *sdsSub) drop(u *user) bool {
+	i := slices.Index(s.users, u)
+	if i >= 0 {
+		s.users = slices.Delete(s.users, i, i+1)
+	}
+	return i >= 0
 }
 
 func (m *Manager) subscribe(c *tlsv3.SdsSecretConfig, key string) (*sdsSub, error) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
+	"github.com/dragoman-proxy/dragoman/api/log"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
@@ -84,7 +86,7 @@ func (s *Server) writeAdminAddress(address string) error {
 		return nil
 	}
 	if err := os.WriteFile(path, []byte(address), 0o644); err != nil { //nolint:gosec // others are to read it
-		s.logger("admin").Error("cannot open admin address output file " + path + " for writing.")
+		s.logger("admin").Log(context.Background(), log.Critical, "cannot open admin address output file "+path+" for writing.")
 	}
 	return nil
 }

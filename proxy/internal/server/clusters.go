@@ -53,7 +53,8 @@ func (s *Server) located(path string, err error) error {
 	return pos.Error(path, config.Error{Msg: err.Error()})
 }
 
-// inlineRoutes is a static route configuration, kept for /config_dump.
+// inlineRoutes is a route configuration that stands in a listener. forget drops what is kept of it for /config_dump.
 type inlineRoutes struct {
-	slot *route.Slot
+	slot   *route.Slot
+	forget func()
 }

@@ -18,6 +18,7 @@ import (
 type dump struct {
 	archive *config.Archive
 	boot    []byte // the bootstrap without its static clusters and listeners
+	asRead  []byte // the same before the node was completed
 	at      int64  // when that was, ns since 1970
 	// clusters and listeners are the static ones in the order of the file. Their names are shared with what was built of them.
 	clusters, listeners []kept
@@ -57,23 +58,34 @@ func (s *Server) keepCluster(p *clusterv3.Cluster, raw []byte) {
 	s.dump.clusters = append(s.dump.clusters, kept{name: p.GetName(), ref: s.archive().Put(raw)})
 }
 
-// describe keeps a listener.
+// describe keeps a listener, in the place of what was kept of it before.
 func (s *Server) describe(a *activeListener, p *listenerv3.Listener, version string, api bool) {
-	s.forget(a)
+	at := s.forget(a)
 	a.inbound = p.GetTrafficDirection() == corev3.TrafficDirection_INBOUND
 	a.api, a.version, a.updated = api, version, s.main.Wall()
 	a.ref = s.keep(p)
 	if !api {
-		s.dump.listeners = append(s.dump.listeners, kept{name: p.GetName(), ref: a.ref})
+		s.dump.listeners = slices.Insert(s.dump.listeners, at, kept{name: p.GetName(), ref: a.ref})
 	}
 }
 
-// forget drops what describe kept of a listener that came by the API.
-func (s *Server) forget(a *activeListener) {
-	if a.api && a.ref != 0 {
-		s.archive().Drop(a.ref)
-		a.ref = 0
+// forget drops what describe kept of a listener; it returns where that stood among those of the bootstrap, or would stand.
+func (s *Server) forget(a *activeListener) (at int) {
+	list := s.dump.listeners
+	at = len(list)
+	if a.ref == 0 {
+		return at
 	}
+	if !a.api {
+		if at = slices.IndexFunc(list, func(k kept) bool { return k.ref == a.ref }); at < 0 {
+			at = len(list)
+		} else {
+			s.dump.listeners = slices.Delete(slices.Clone(list), at, at+1) // a page may be going through the old list
+		}
+	}
+	s.archive().Drop(a.ref)
+	a.ref = 0
+	return at
 }
 
 func (s *Server) keep(m proto.Message) config.Ref {
@@ -109,6 +121,13 @@ func (s *Server) routesChanged(name, version string, rc *routev3.RouteConfigurat
 		d.dynamicRoutes = map[string]*keptRoute{}
 	}
 	d.dynamicRoutes[name] = &keptRoute{name: name, version: version, updated: s.main.Wall(), ref: s.keep(rc)}
+}
+
+// keepAsRead keeps the bootstrap before anything is completed in it, to tell later what another one changes.
+func (s *Server) keepAsRead() error {
+	raw, err := deterministic.Marshal(s.boot)
+	s.dump.asRead = config.Compress(raw)
+	return err
 }
 
 // keepBootstrap keeps the rest of the bootstrap, at the end of the building.

@@ -39,12 +39,21 @@ type extensions struct {
 	listen  map[string]*ext.ListenerFilter
 	byRoute map[string]*ext.HTTPFilter
 	gaps    map[protoreflect.FullName]*gap.Table // of their messages
+	off     map[string]bool                      // --disable-extensions: category/name
 }
 
 func newExtensions(s *Server, set ext.Set) (*extensions, error) {
 	x := &extensions{s: s, http: map[string]*ext.HTTPFilter{}, network: map[string]*ext.NetworkFilter{},
-		listen: map[string]*ext.ListenerFilter{}, byRoute: map[string]*ext.HTTPFilter{}, gaps: map[protoreflect.FullName]*gap.Table{}}
-	set.HTTPFilters = append([]ext.HTTPFilter{x.router()}, set.HTTPFilters...)
+		listen: map[string]*ext.ListenerFilter{}, byRoute: map[string]*ext.HTTPFilter{}, gaps: map[protoreflect.FullName]*gap.Table{},
+		off: map[string]bool{}}
+	if s != nil {
+		for _, n := range s.cfg.Options.CommandLine.DisabledExtensions {
+			x.off[n] = true
+		}
+	}
+	if r := x.router(); !x.off["envoy.filters.http/"+r.Name] {
+		set.HTTPFilters = append([]ext.HTTPFilter{r}, set.HTTPFilters...)
+	}
 	for i := range set.HTTPFilters {
 		f := &set.HTTPFilters[i]
 		if err := register(x.http, f.TypeURLs, f, func(o *ext.HTTPFilter) string { return o.Name }); err != nil {

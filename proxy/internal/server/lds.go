@@ -33,20 +33,27 @@ func (s *Server) addOrUpdateListener(p *listenerv3.Listener, version string) err
 	if err != nil {
 		return err
 	}
+	b.version, b.api = version, true
+	_, err = s.takeListener(old, b)
+	return err
+}
+
+// takeListener adds a listener, or lets it take over from old in the way that keeps most. changed is false if they are the same.
+func (s *Server) takeListener(old *activeListener, b *listenerBuild) (changed bool, err error) {
 	switch {
 	case old == nil:
-		err = s.addListener(b, version)
+		err = s.addListener(b)
 	case old.newest().whole == b.whole:
-		return nil
-	case old.build.fixed == b.fixed && s.State() == Live && len(p.GetFilterChains()) > 0:
-		err = s.updateChains(old, b, version)
+		return false, nil
+	case old.build.fixed == b.fixed && s.State() == Live && len(b.p.GetFilterChains()) > 0:
+		err = s.updateChains(old, b)
 	default:
-		err = s.replaceListener(old, b, version)
+		err = s.replaceListener(old, b)
 	}
 	if err != nil {
 		b.abandon(s.uses(old))
 	}
-	return err
+	return true, err
 }
 
 func (s *Server) hasStatic(name string) bool {
@@ -69,7 +76,7 @@ func (s *Server) uses(a *activeListener) map[uint64]*chainUse {
 }
 
 // addListener takes a new listener.
-func (s *Server) addListener(b *listenerBuild, version string) error {
+func (s *Server) addListener(b *listenerBuild) error {
 	if err := b.build(); err != nil {
 		return err
 	}
@@ -78,8 +85,10 @@ func (s *Server) addListener(b *listenerBuild, version string) error {
 		return err
 	}
 	s.countListener(stats.ListenerManagerListenerAdded, 1)
-	a := s.add(b, version, true)
-	s.listeners[a.name] = a
+	a := s.add(b, b.version, b.api)
+	if b.api {
+		s.listeners[a.name] = a
+	}
 	if s.State() != Live {
 		b.whenWarm(s.wait())
 		return nil
@@ -122,22 +131,26 @@ func (s *Server) openNew(a *activeListener) {
 		if err != nil {
 			s.countListener(stats.ListenerManagerListenerCreateFailure, 1)
 			s.logger("config").Warn("listener failed to listen", "listener", a.name, "error", err)
-			if s.listeners[a.name] == a {
-				s.removeListener(a.name)
+			if slices.Contains(s.order, a) {
+				s.removeActive(a)
 			}
-			return
+		} else {
+			s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		}
-		s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
+		a.build.settle(err)
 	})
 }
 
 // updateChains is the update in place: chains that are gone drain, the others keep their connections.
-func (s *Server) updateChains(a *activeListener, b *listenerBuild, version string) error {
+func (s *Server) updateChains(a *activeListener, b *listenerBuild) error {
 	b.l = a.l
 	b.scope, b.wanted = a.build.scope, a.build.wanted
 	addr, err := address(b.p.GetAddress())
 	if err != nil {
 		return at("address", err)
+	}
+	if b.keepConnections {
+		b.bare = s.bareChains(a)
 	}
 	if err := b.chains(addr, a.build.byHash); err != nil {
 		return err
@@ -147,22 +160,25 @@ func (s *Server) updateChains(a *activeListener, b *listenerBuild, version strin
 		s.countListener(stats.ListenerManagerListenerInPlaceUpdated, 1)
 		old := a.build
 		a.build = b
-		s.describe(a, b.p, version, true)
+		s.describe(a, b.p, b.version, b.api)
 		a.l.SetChains(b.set)
+		b.swapRoutes()
 		s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		var gone []*chainUse
-		for h, u := range old.byHash {
-			if b.byHash[h] != u {
+		stay := usesOf(b.byHash)
+		for _, u := range old.byHash {
+			if !stay[u] {
 				gone = append(gone, u)
 			}
 		}
 		s.drainChains(gone)
+		b.settle(nil)
 	})
 	return nil
 }
 
 // replaceListener lets another listener take over from a.
-func (s *Server) replaceListener(a *activeListener, b *listenerBuild, version string) error {
+func (s *Server) replaceListener(a *activeListener, b *listenerBuild) error {
 	if err := b.build(); err != nil {
 		return err
 	}
@@ -175,15 +191,15 @@ func (s *Server) replaceListener(a *activeListener, b *listenerBuild, version st
 		a.build.abandon(nil)
 		a.build.releaseStats()
 		a.build, a.l, a.unbound = b, b.l, b.unbound()
-		s.describe(a, b.p, version, true)
+		s.describe(a, b.p, b.version, b.api)
 		s.route()
 		b.whenWarm(s.wait())
 		return nil
 	}
 	s.warm(a, b, func() {
 		old := *a
-		a.build, a.l, a.unbound, a.accs, a.more = b, b.l, b.unbound(), nil, nil
-		s.describe(a, b.p, version, true)
+		a.name, a.build, a.l, a.unbound, a.accs, a.more = b.p.GetName(), b, b.l, b.unbound(), nil, nil
+		s.describe(a, b.p, b.version, b.api)
 		s.takeSockets(&old, a)
 		s.route()
 		s.drainListener(&old)
@@ -229,6 +245,7 @@ func (s *Server) takeSockets(old, a *activeListener) {
 	if !missing {
 		s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		drop()
+		a.build.settle(nil)
 		return
 	}
 	s.openMissing(a, func(err error) {
@@ -239,6 +256,7 @@ func (s *Server) takeSockets(old, a *activeListener) {
 			s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		}
 		drop()
+		a.build.settle(err)
 	})
 }
 
@@ -293,11 +311,16 @@ func (s *Server) openMissing(a *activeListener, done func(error)) {
 
 // removeListener stops listening for a listener of the API; its connections drain.
 func (s *Server) removeListener(name string) {
-	a := s.listeners[name]
-	if a == nil {
-		return
+	if a := s.listeners[name]; a != nil {
+		s.removeActive(a)
 	}
-	delete(s.listeners, name)
+}
+
+// removeActive is removeListener for any listener.
+func (s *Server) removeActive(a *activeListener) {
+	if s.listeners[a.name] == a {
+		delete(s.listeners, a.name)
+	}
 	s.order = slices.DeleteFunc(s.order, func(x *activeListener) bool { return x == a })
 	s.forget(a)
 	s.countListener(stats.ListenerManagerListenerRemoved, 1)

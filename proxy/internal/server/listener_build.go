@@ -44,12 +44,36 @@ type listenerBuild struct {
 	pending int
 	sealed  bool
 	warm    func()
+
+	version string // that pages show
+	api     bool   // it came by the API
+	// keepConnections: a chain that differs from an old one in its routes only is that chain, with other routes. LDS drains it.
+	keepConnections bool
+	bare            map[uint64]*chainUse // the old ones by the hash of what they are without routes
+	swaps           []func()             // put the routes of such chains in place
+	// settled is called when the listener serves, or cannot; nil: nobody waits.
+	settled func(error)
+}
+
+func (b *listenerBuild) settle(err error) {
+	if f := b.settled; f != nil {
+		b.settled = nil
+		f(err)
+	}
+}
+
+func (b *listenerBuild) swapRoutes() {
+	for _, f := range b.swaps {
+		f()
+	}
+	b.swaps = nil
 }
 
 // chainUse is a filter chain and what goes with it in the end.
 type chainUse struct {
 	ch      *listener.Chain
 	release []func()
+	inline  []*inlineRoutes
 }
 
 func (c *chainUse) close() {

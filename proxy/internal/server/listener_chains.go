@@ -79,6 +79,12 @@ func (b *listenerBuild) chain(fc *listenerv3.FilterChain, m listener.Match, old 
 		b.byHash[hash] = u
 		return u.ch, nil
 	}
+	if u, err := b.otherRoutes(fc); err != nil {
+		return nil, err
+	} else if u != nil {
+		b.byHash[hash] = u
+		return u.ch, nil
+	}
 	u := &chainUse{ch: &listener.Chain{Name: fc.GetName(), Match: m, ConnectTimeout: fc.GetTransportSocketConnectTimeout().AsDuration()}}
 	if u.ch.Transport, err = b.s.downstreamTransport(fc.GetTransportSocket(), b.scope); err != nil {
 		return nil, at("transport_socket", err)
@@ -109,7 +115,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	}
 	switch p := m.(type) {
 	case *hcmv3.HttpConnectionManager:
-		if err := terminal(f, "envoy.filters.network.http_connection_manager", true, last); err != nil {
+		if err := b.terminal(f, a, "envoy.filters.network.http_connection_manager", last); err != nil {
 			return err
 		}
 		cfg, err := hcm.New(p, b.hcmDeps(u, p))
@@ -120,7 +126,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 		u.ch.Terminal = hcmTerminal{cfg}
 		return nil
 	case *tcpv3.TcpProxy:
-		if err := terminal(f, "envoy.filters.network.tcp_proxy", true, last); err != nil {
+		if err := b.terminal(f, a, "envoy.filters.network.tcp_proxy", last); err != nil {
 			return err
 		}
 		s := b.s
@@ -151,6 +157,14 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 }
 
 // terminal checks that a filter stands where it may.
+// terminal is the function of that name for the engine's own filters, which can be disabled.
+func (b *listenerBuild) terminal(f *listenerv3.Filter, a *anypb.Any, typ string, last bool) error {
+	if b.s.ext.off["envoy.filters.network/"+typ] {
+		return unknownExtension(f.GetName(), a)
+	}
+	return terminal(f, typ, true, last)
+}
+
 func terminal(f *listenerv3.Filter, typ string, is, last bool) error {
 	switch {
 	case is && !last:
@@ -179,7 +193,9 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 		Inline: func(p *hcmv3.HttpConnectionManager) (*route.Slot, error) {
 			slot, err := s.inlineRoutes(p.GetRouteConfig(), true)
 			if err == nil {
-				u.release = append(u.release, s.keepRoutes(p.GetRouteConfig()))
+				r := &inlineRoutes{slot: slot, forget: s.keepRoutes(p.GetRouteConfig())}
+				u.inline = append(u.inline, r)
+				u.release = append(u.release, func() { r.forget() })
 			}
 			return slot, err
 		},
@@ -255,9 +271,19 @@ func (b *listenerBuild) ready() {
 // abandon gives back what a build has taken, except for chains of others.
 func (b *listenerBuild) abandon(keep map[uint64]*chainUse) {
 	b.warm = nil
-	for h, u := range b.byHash {
-		if keep[h] != u {
+	stay := usesOf(keep)
+	for _, u := range b.byHash {
+		if !stay[u] {
 			u.close()
 		}
 	}
+}
+
+// usesOf is the set of the chains of a table.
+func usesOf(byHash map[uint64]*chainUse) map[*chainUse]bool {
+	set := make(map[*chainUse]bool, len(byHash))
+	for _, u := range byHash {
+		set[u] = true
+	}
+	return set
 }

@@ -108,6 +108,9 @@ func addAll[T any](add func(category, name string, urls []string), category stri
 
 // logStart writes the lines with which Envoy starts.
 func (s *Server) logStart() {
+	if s.cfg.Options.CommandLine.Mode == "validate" {
+		return
+	}
 	l := s.logger("main")
 	l.Info("initializing epoch " + itoa(s.cfg.Options.RestartEpoch) + " (base id=" + itoa(int(s.cfg.Options.CommandLine.BaseID)) + ", hot restart version=" + s.hotRestartVersion() + ")")
 	l.Info("statically linked extensions:")

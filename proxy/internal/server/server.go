@@ -171,6 +171,9 @@ func New(cfg Config) (*Server, error) {
 	if s.boot, err = cfg.Boot.Skeleton(); err != nil {
 		return nil, err
 	}
+	if err = s.keepAsRead(); err != nil {
+		return nil, err
+	}
 	if s.ext, err = newExtensions(s, cfg.Extensions); err != nil {
 		return nil, err
 	}
