@@ -37,17 +37,14 @@ const (
 	demoAdminPort = 9901
 )
 
-func demoCommand(code *int) *cobra.Command {
+func demoCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
-		Use: "demo", Short: "Run a proxy with two small upstreams and a configuration to play with", Args: cobra.NoArgs,
-		Run: func(c *cobra.Command, _ []string) {
+		Use: "demo", Example: "  dragoman demo\n  dragoman demo --dir my-demo", Short: "Run a proxy with two small upstreams and a configuration to play with", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			if err := demo(ctx, c.OutOrStdout(), dir, demoPort, demoAdminPort); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				*code = 1
-			}
+			return demo(ctx, c.OutOrStdout(), dir, demoPort, demoAdminPort)
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "folder for the configuration (a temporary one by default)")

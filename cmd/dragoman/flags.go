@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -30,6 +31,10 @@ type flags struct {
 	concurrency, drainTime, parentShutdown, restartEpoch   uint32
 	fileFlushMsec, fileFlushKB, baseID                     uint32
 
+	// What Envoy does not have: only "dragoman proxy" knows these.
+	watch, configEnv bool
+
+	program string // the command as usage shows it
 	options []*option
 }
 
@@ -41,9 +46,11 @@ type option struct {
 	set         bool
 }
 
-// newFlags returns the flags with their defaults, in the order in which Envoy's usage lists them.
-func newFlags() *flags {
+// newFlags returns the flags with their defaults, in the order in which Envoy's usage lists them. own adds those that Envoy does not
+// have: a binary that is called envoy refuses them as Envoy does.
+func newFlags(program string, own bool) *flags {
 	f := &flags{
+		program:   program,
 		ipVersion: "v4", logLevel: "info", logFormat: log.DefaultFormat, drainStrategy: "gradual", mode: "serve", socketMode: "600",
 		socketPath: "@envoy_domain_socket", concurrency: uint32(defaultConcurrency()), drainTime: 600, parentShutdown: 900,
 		fileFlushMsec: 10000, fileFlushKB: 64,
@@ -93,32 +100,46 @@ func newFlags() *flags {
 		{name: "version", value: &f.version, help: "Displays version information and exits."},
 		{name: "help", short: "h", value: &f.help, help: "Displays usage information and exits."},
 	}
+	if own {
+		f.options = append([]*option{
+			{name: "watch", value: &f.watch, help: "Dragoman only: look at the configuration file while serving, and apply what changes: clusters, listeners, routes, secrets. A file that is refused changes nothing. SIGHUP looks at once."},
+			{name: "config-env", value: &f.configEnv, help: "Dragoman only: replace ${NAME} and ${NAME:-default} in values of the configuration by environment variables. $${ stands for ${."},
+		}, f.options...)
+	}
 	return f
 }
 
 // defaultConcurrency is the number of workers without --concurrency: what the machine, the affinity and the cgroup leave, as the Go
-// runtime has found it at the start.
-func defaultConcurrency() int { return max(runtime.GOMAXPROCS(0), 1) }
+// runtime has found it at the start. ENVOY_CGROUP_CPU_DETECTION=false leaves the cgroup out.
+func defaultConcurrency() int {
+	if os.Getenv("ENVOY_CGROUP_CPU_DETECTION") == "false" {
+		return runtime.NumCPU()
+	}
+	return max(runtime.GOMAXPROCS(0), 1)
+}
 
 // argumentError is what is wrong with one argument: Envoy prints it with the usage.
 type argumentError struct{ argument, problem string }
 
 func (e *argumentError) Error() string { return e.argument + " -- " + e.problem }
 
-// parse reads arguments as Envoy does: a value is the next argument, and a flag may be given once.
-func parse(args []string) (*flags, error) {
-	f := newFlags()
-	for i := 0; i < len(args); i++ {
+// parse reads arguments as Envoy does: a value is the next argument, a flag may be given once, and --version and --help hold as soon as
+// they are read, whatever comes after them.
+func (f *flags) parse(args []string) error {
+	for i := 0; i < len(args) && !f.help && !f.version; i++ {
 		a := args[i]
 		if a == "--" || a == "--ignore_rest" {
 			break
 		}
+		if a == "" || a == "-" {
+			continue
+		}
 		o := f.find(a)
 		if o == nil {
-			return f, &argumentError{a, "Couldn't find match for argument"}
+			return &argumentError{a, "Couldn't find match for argument"}
 		}
 		if _, many := o.value.(*[]string); o.set && !many {
-			return f, &argumentError{o.title(), "Argument already set!"}
+			return &argumentError{o.title(), "Argument already set!"}
 		}
 		o.set = true
 		if b, ok := o.value.(*bool); ok {
@@ -126,16 +147,16 @@ func parse(args []string) (*flags, error) {
 			continue
 		}
 		if i++; i == len(args) {
-			return f, &argumentError{o.title(), "Missing a value for this argument!"}
+			return &argumentError{o.title(), "Missing a value for this argument!"}
 		}
 		if !o.assign(args[i]) {
-			return f, &argumentError{o.title(), "Couldn't read argument value from string '" + args[i] + "'"}
+			return &argumentError{o.title(), "Couldn't read argument value from string '" + args[i] + "'"}
 		}
 	}
 	if f.help || f.version {
-		return f, nil
+		return nil
 	}
-	return f, f.check()
+	return f.check()
 }
 
 func (f *flags) find(arg string) *option {
@@ -145,6 +166,12 @@ func (f *flags) find(arg string) *option {
 		}
 	}
 	return nil
+}
+
+// given tells whether a flag was on the command line.
+func (f *flags) given(name string) bool {
+	o := f.find("--" + name)
+	return o != nil && o.set
 }
 
 // title is how errors name the flag.
@@ -162,7 +189,7 @@ func (o *option) assign(text string) bool {
 	case *[]string:
 		*v = append(*v, text)
 	case *uint32:
-		n, err := strconv.ParseUint(text, 10, 32)
+		n, err := strconv.ParseUint(strings.TrimPrefix(text, "+"), 10, 32)
 		if err != nil {
 			return false
 		}
@@ -198,6 +225,12 @@ func (f *flags) check() error {
 	case "gradual", "immediate":
 	default:
 		return fmt.Errorf("error: unknown drain-strategy '%s'", f.drainStrategy)
+	}
+	if f.watch && f.mode != "serve" {
+		return fmt.Errorf("error: --watch is for --mode serve, not for --mode %s", f.mode)
+	}
+	if f.watch && f.configPath == "" {
+		return errors.New("error: --watch needs a file to look at: --config-path")
 	}
 	if f.dynamicBaseID && f.restartEpoch > 0 {
 		return fmt.Errorf("error: cannot use --restart-epoch=%d with --use-dynamic-base-id", f.restartEpoch)

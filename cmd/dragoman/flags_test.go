@@ -40,9 +40,17 @@ func TestFlagErrors(t *testing.T) {
 		{"--stats-tag a:", "error: misformatted stats-tag 'a:' contains invalid char in ''"},
 		{"--stats-tag a:b --stats-tag c:d -l warn --mode init_only --component-log-level main:off,http:warn", ""},
 		{"-h --mode fly", ""},
+		{"--version --nope", ""},
+		{"--help --nope", ""},
+		{"--nope --version", "--nope -- Couldn't find match for argument"},
+		{"--concurrency +3", ""},
+		{"--drain-time-s -1", "(--drain-time-s) -- Couldn't read argument value from string '-1'"},
+		{"- -l warn", ""},
+		{"--watch", "--watch -- Couldn't find match for argument"},
+		{"--config-env", "--config-env -- Couldn't find match for argument"},
 		{"--mode validate -- --nope", ""},
 	} {
-		_, err := parse(strings.Fields(c.args))
+		err := newFlags("./envoy", false).parse(strings.Fields(c.args))
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -54,7 +62,8 @@ func TestFlagErrors(t *testing.T) {
 }
 
 func TestFlagValues(t *testing.T) {
-	f, err := parse(strings.Fields("-c a.yaml --config-yaml {} --concurrency 3 --drain-time-s 7 --drain-strategy immediate -l warn --stats-tag a:b " +
+	f := newFlags("./envoy", false)
+	err := f.parse(strings.Fields("-c a.yaml --config-yaml {} --concurrency 3 --drain-time-s 7 --drain-strategy immediate -l warn --stats-tag a:b " +
 		"--service-node n --service-cluster cl --service-zone z --disable-extensions x,y --admin-address-path p --file-flush-min-size-kb 2"))
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +81,12 @@ func TestFlagValues(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	f := newFlags()
+	f := newFlags("./envoy", false)
 	want := "   ./envoy  [--stats-tag <string>] ... [--enable-core-dump] [--socket-mode\n            <string>] [--socket-path <string>]"
-	if got := f.usage("./envoy"); !strings.HasPrefix(got, want) {
+	if got := f.usage(); !strings.HasPrefix(got, want) {
 		t.Errorf("%s", got)
 	}
-	help := f.helpText("./envoy")
+	help := f.helpText()
 	for _, line := range strings.Split(help, "\n") {
 		if len(line) > usageWidth+1 {
 			t.Errorf("%d columns: %s", len(line), line)
@@ -89,14 +98,39 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	var arg *argumentError
-	_, err := parse([]string{"--nope"})
+	err := f.parse([]string{"--nope"})
 	if !errors.As(err, &arg) {
 		t.Fatal(err)
 	}
-	text := f.problem("./envoy", arg)
+	text := f.problem(arg)
 	if !strings.HasPrefix(text, "PARSE ERROR: Argument: --nope\n             Couldn't find match for argument\n\nBrief USAGE: \n   ./envoy  [--stats") ||
 		!strings.HasSuffix(text, "[--] [--version] [-h]\n\nFor complete USAGE and HELP type: \n   ./envoy --help\n\n--nope -- Couldn't find match for argument\n") {
 		t.Error(text)
+	}
+}
+
+// What Envoy does not have is known by the command's own name only.
+func TestOwnFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"--watch -c a.yaml":                     "",
+		"--config-env":                          "",
+		"--watch":                               "error: --watch needs a file to look at: --config-path",
+		"--watch -c a.yaml --mode validate":     "error: --watch is for --mode serve, not for --mode validate",
+		"--watch -c a.yaml --mode init_only":    "error: --watch is for --mode serve, not for --mode init_only",
+		"--watch -c a.yaml --watch":             "(--watch) -- Argument already set!",
+		"--config-env --concurrency 1 --nope x": "--nope -- Couldn't find match for argument",
+	} {
+		f := newFlags("dragoman proxy", true)
+		got := ""
+		if err := f.parse(strings.Fields(args)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+	if help := newFlags("dragoman proxy", true).helpText(); !strings.Contains(help, "dragoman proxy  [--watch] [--config-env]") {
+		t.Error(help)
 	}
 }
 
@@ -105,7 +139,7 @@ func TestWithoutExtensions(t *testing.T) {
 		HTTPFilters:    []ext.HTTPFilter{{Info: ext.Info{Name: "a"}}, {Info: ext.Info{Name: "b"}}},
 		NetworkFilters: []ext.NetworkFilter{{Info: ext.Info{Name: "a"}}, {Info: ext.Info{Name: "c"}}},
 	}}
-	left, unknown := withoutExtensions(sets, "envoy.filters.http/a,c,nope,envoy.filters.http/c")
+	left, warnings := withoutExtensions(sets, "envoy.filters.http/a,envoy.filters.network/c,c,envoy.filters.http/c,envoy.filters.http/envoy.filters.http.router")
 	var names []string
 	for _, s := range left {
 		for _, f := range s.HTTPFilters {
@@ -118,8 +152,26 @@ func TestWithoutExtensions(t *testing.T) {
 	if d := cmp.Diff([]string{"http b", "network a"}, names); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"nope", "envoy.filters.http/c"}, unknown); d != "" {
+	if d := cmp.Diff([]string{"failed to disable invalid extension name 'c'", "failed to disable unknown extension 'envoy.filters.http/c'"}, warnings); d != "" {
 		t.Error(d)
+	}
+	if len(sets[0].HTTPFilters) != 2 {
+		t.Error("the sets of the caller have changed")
+	}
+}
+
+func TestDynamicBaseID(t *testing.T) {
+	f := newFlags("./envoy", false)
+	if err := f.parse([]string{"--use-dynamic-base-id"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint32]bool{}
+	for range 4 {
+		f.chooseBaseID()
+		seen[f.baseID] = true
+	}
+	if len(seen) < 2 {
+		t.Errorf("the base id is always %d", f.baseID)
 	}
 }
 
@@ -132,14 +184,17 @@ func TestCommands(t *testing.T) {
 	if err := root.Execute(); err != nil || !strings.Contains(out.String(), "for Envoy 1.40.0") {
 		t.Errorf("%v %s", err, out.String())
 	}
-	root.SetArgs([]string{"nope"})
-	if err := root.Execute(); err == nil || !strings.Contains(err.Error(), "unknown command") {
-		t.Error(err)
-	}
-	if got := run([]string{"dragoman", "proxy", "--mode", "fly"}); got != 1 {
-		t.Errorf("exit code %d", got)
-	}
-	if got := run([]string{"/usr/bin/envoy", "--hot-restart-version"}); got != 0 {
-		t.Errorf("exit code %d", got)
+	for args, want := range map[string]int{
+		"dragoman proxy --mode fly":            1,
+		"/usr/bin/envoy --hot-restart-version": 0,
+		"/usr/bin/envoy --watch -c x":          1,
+		"dragoman nope":                        exitFailed,
+		"dragoman version too much":            exitFailed,
+		"dragoman config diff a":               exitFailed,
+		"dragoman completion tcsh":             exitFailed,
+	} {
+		if got := run(strings.Fields(args)); got != want {
+			t.Errorf("%s: exit code %d, want %d", args, got, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/ext"
@@ -22,7 +23,7 @@ func openLog(f *flags) (*appLog, error) {
 	l := &appLog{}
 	var out io.Writer = os.Stderr
 	var failed error
-	if f.logPath != "" {
+	if f.logPath != "" && f.mode != "validate" { // which writes to standard error
 		var err error
 		if l.file, err = log.OpenFile(f.logPath); err != nil {
 			failed = fmt.Errorf("Failed to open log-file '%s'. e.what(): %w", f.logPath, err) //nolint:staticcheck // Envoy's text
@@ -41,6 +42,21 @@ func openLog(f *flags) (*appLog, error) {
 		}
 	}
 	return l, failed
+}
+
+// warnOfFlags says what Envoy says of flags that are out of use.
+func (l *appLog) warnOfFlags(f *flags) {
+	config := l.set.Logger("config")
+	if f.cpuset {
+		if f.given("concurrency") {
+			config.Warn("Both --concurrency and --cpuset-threads options are set; not applying --cpuset-threads.")
+		} else {
+			config.Warn("--cpuset-threads is now the default behavior and no longer required.")
+		}
+	}
+	if f.allowUnknown {
+		config.Warn("--allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.")
+	}
 }
 
 // reopen opens the file anew, after it was moved away.
@@ -87,47 +103,46 @@ func list(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// withoutExtensions takes extensions out of sets by their names, with or without their category; unknown are names that none has.
-func withoutExtensions(sets []ext.Set, disabled string) (left []ext.Set, unknown []string) {
+// engineExtensions are those that can be disabled though no set has them: the engine is told.
+var engineExtensions = []string{
+	"envoy.filters.http/envoy.filters.http.router",
+	"envoy.filters.network/envoy.filters.network.http_connection_manager",
+	"envoy.filters.network/envoy.filters.network.tcp_proxy",
+}
+
+// withoutExtensions takes extensions out of sets. They are named category/name, as in envoy.filters.http/envoy.filters.http.fault. The
+// warnings are Envoy's, of names that cannot be disabled.
+func withoutExtensions(sets []ext.Set, disabled string) (left []ext.Set, warnings []string) {
 	names := map[string]bool{}
 	for _, n := range list(disabled) {
-		names[n] = false
+		names[n] = slices.Contains(engineExtensions, n)
 	}
 	if len(names) == 0 {
 		return sets, nil
 	}
 	off := func(category, name string) bool {
-		gone := false
-		for _, n := range []string{name, category + "/" + name} {
-			if _, ok := names[n]; ok {
-				names[n], gone = true, true
-			}
+		n := category + "/" + name
+		_, gone := names[n]
+		if gone {
+			names[n] = true
 		}
 		return gone
 	}
 	for _, s := range sets {
-		var x ext.Set
-		for _, f := range s.HTTPFilters {
-			if !off("envoy.filters.http", f.Name) {
-				x.HTTPFilters = append(x.HTTPFilters, f)
-			}
-		}
-		for _, f := range s.NetworkFilters {
-			if !off("envoy.filters.network", f.Name) {
-				x.NetworkFilters = append(x.NetworkFilters, f)
-			}
-		}
-		for _, f := range s.ListenerFilters {
-			if !off("envoy.filters.listener", f.Name) {
-				x.ListenerFilters = append(x.ListenerFilters, f)
-			}
-		}
+		x := s
+		x.HTTPFilters = slices.DeleteFunc(slices.Clone(s.HTTPFilters), func(f ext.HTTPFilter) bool { return off("envoy.filters.http", f.Name) })
+		x.NetworkFilters = slices.DeleteFunc(slices.Clone(s.NetworkFilters), func(f ext.NetworkFilter) bool { return off("envoy.filters.network", f.Name) })
+		x.ListenerFilters = slices.DeleteFunc(slices.Clone(s.ListenerFilters), func(f ext.ListenerFilter) bool { return off("envoy.filters.listener", f.Name) })
 		left = append(left, x)
 	}
 	for _, n := range list(disabled) {
-		if !names[n] {
-			unknown = append(unknown, n)
+		switch {
+		case names[n]:
+		case strings.Count(n, "/") != 1:
+			warnings = append(warnings, "failed to disable invalid extension name '"+n+"'")
+		default:
+			warnings = append(warnings, "failed to disable unknown extension '"+n+"'")
 		}
 	}
-	return left, unknown
+	return left, warnings
 }

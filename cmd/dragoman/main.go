@@ -3,13 +3,22 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dragoman-proxy/dragoman/internal/version"
+)
+
+// The exit codes of all commands but proxy, which has Envoy's (0 and 1).
+const (
+	exitOK     = 0
+	exitNo     = 1 // the answer is no: refused, different, not formatted
+	exitFailed = 2 // the command could not be carried out: a wrong argument, a file that cannot be read, nobody at an address
 )
 
 func main() { os.Exit(run(os.Args)) }
@@ -17,39 +26,122 @@ func main() { os.Exit(run(os.Args)) }
 // run picks the command: by the binary's own name ("envoy"), or by the first argument.
 func run(args []string) int {
 	if filepath.Base(args[0]) == "envoy" {
-		return proxyCommand(args[1:])
+		return proxyCommand(args[0], false, args[1:])
 	}
 	code := 0
 	root := rootCommand(&code)
 	root.SetArgs(args[1:])
-	if err := root.Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	err := root.Execute()
+	return code0(root, code, err)
 }
 
-// rootCommand is the tree of commands; each sets its exit code.
+// code0 is the exit code of a command that ended with code and err; it prints err.
+func code0(root *cobra.Command, code int, err error) int {
+	var no *answer
+	switch {
+	case err == nil:
+		return code
+	case errors.As(err, &no):
+		if no.text != "" {
+			fmt.Fprintln(root.ErrOrStderr(), no.text)
+		}
+		return exitNo
+	}
+	fmt.Fprintln(root.ErrOrStderr(), "dragoman: "+err.Error())
+	return exitFailed
+}
+
+// answer is the error of a command that worked and whose answer is no. The text may be empty: all has been said.
+type answer struct{ text string }
+
+func (a *answer) Error() string { return a.text }
+
+// rootCommand is the tree of commands; those that are not done by an error set their exit code.
 func rootCommand(code *int) *cobra.Command {
 	root := &cobra.Command{
 		Use: "dragoman", Short: "An Envoy-compatible proxy, its agent, its control plane and their tools",
+		Long: `An Envoy-compatible proxy and its tools. The first steps:
+
+  dragoman config init --listen 8080 --route /=http://127.0.0.1:9000 > envoy.yaml
+  dragoman check envoy.yaml
+  dragoman proxy -c envoy.yaml
+
+Exit codes: 0 done; 1 the answer is no (refused, different); 2 the command could not be carried out.
+The command proxy has Envoy's flags and exit codes.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version.Release(),
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath())
+	})
 	root.AddCommand(
 		&cobra.Command{
 			Use: "proxy -c FILE", Short: "Run the proxy; the flags are Envoy's",
-			Long:               "Run the proxy. A binary that is called envoy is this command. Flags, configuration, admin interface and log are Envoy's.",
+			Long: `Run the proxy. Flags, configuration, admin interface, log and exit codes are Envoy's; a binary that is
+called envoy is this command, without the two flags that Envoy does not have: --watch and --config-env.`,
+			Example:            "  dragoman proxy -c envoy.yaml --concurrency 2\n  dragoman proxy -c envoy.yaml --watch\n  dragoman proxy -c envoy.yaml --mode validate\n  dragoman proxy --help",
 			DisableFlagParsing: true,
-			Run:                func(_ *cobra.Command, args []string) { *code = proxyCommand(args) },
+			Run:                func(_ *cobra.Command, args []string) { *code = proxyCommand("dragoman proxy", true, args) },
+			ValidArgsFunction:  completeProxy,
 		},
-		demoCommand(code),
+		checkCommand(),
+		configCommand(),
+		ctlCommand(),
+		demoCommand(),
 		&cobra.Command{
-			Use: "version", Short: "Print which build this is", Args: cobra.NoArgs,
+			Use: "version", Short: "Print which build this is", Args: cobra.NoArgs, Example: "  dragoman version",
 			Run: func(c *cobra.Command, _ []string) {
 				fmt.Fprintf(c.OutOrStdout(), "dragoman %s (%s), for Envoy %s\n", version.Release(), version.String(), version.Envoy)
 			},
 		},
+		completionCommand(),
+		manCommand(),
 	)
 	return root
+}
+
+// exactly asks for n arguments, and says which.
+func exactly(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("%d arguments were given, and it takes %d: %s", len(args), n, c.UseLine())
+		}
+		return nil
+	}
+}
+
+func atLeastOne(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("an argument is missing: " + c.UseLine())
+	}
+	return nil
+}
+
+// completeProxy completes Envoy's flags, and values where they are few.
+func completeProxy(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	f := newFlags("dragoman proxy", true)
+	if len(args) > 0 {
+		if o := f.find(args[len(args)-1]); o != nil && o.placeholder() != "" {
+			switch o.name {
+			case "mode":
+				return []string{"serve", "validate", "init_only"}, cobra.ShellCompDirectiveNoFileComp
+			case "drain-strategy":
+				return []string{"gradual", "immediate"}, cobra.ShellCompDirectiveNoFileComp
+			case "log-level":
+				return []string{"trace", "debug", "info", "warning", "error", "critical", "off"}, cobra.ShellCompDirectiveNoFileComp
+			case "local-address-ip-version":
+				return []string{"v4", "v6"}, cobra.ShellCompDirectiveNoFileComp
+			case "config-path", "log-path", "admin-address-path", "base-id-path", "socket-path":
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	var list []string
+	for _, o := range f.options {
+		if name := "--" + o.name; strings.HasPrefix(name, word) {
+			list = append(list, name+"\t"+o.help)
+		}
+	}
+	return list, cobra.ShellCompDirectiveNoFileComp
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dragoman-proxy/dragoman/api/ext"
+	"github.com/dragoman-proxy/dragoman/api/log"
 	"github.com/dragoman-proxy/dragoman/extensions/standard"
 	"github.com/dragoman-proxy/dragoman/internal/heap"
 	"github.com/dragoman-proxy/dragoman/internal/version"
@@ -21,21 +24,22 @@ import (
 )
 
 // proxyCommand runs a proxy with Envoy's arguments, and returns the exit code.
-func proxyCommand(args []string) int {
-	f, err := parse(args)
+func proxyCommand(program string, own bool, args []string) int {
+	f := newFlags(program, own)
+	err := f.parse(args)
 	var arg *argumentError
 	switch {
 	case errors.As(err, &arg):
-		fmt.Fprint(os.Stderr, f.problem(os.Args[0], arg))
+		fmt.Fprint(os.Stderr, f.problem(arg))
 		return 1
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	case f.help:
-		fmt.Print(f.helpText(os.Args[0]))
+		fmt.Print(f.helpText())
 		return 0
 	case f.version:
-		fmt.Printf("\n%s  version: %s\n\n", os.Args[0], version.String())
+		fmt.Printf("\n%s  version: %s\n\n", program, version.String())
 		return 0
 	case f.hotRestartVersion:
 		v := "11.104"
@@ -45,11 +49,13 @@ func proxyCommand(args []string) int {
 		fmt.Fprintln(os.Stderr, v)
 		return 0
 	}
+	f.chooseBaseID()
 	setProcess(f)
 	l, err := openLog(f)
 	if err != nil {
 		return l.refuse(f, err)
 	}
+	l.warnOfFlags(f)
 	p, err := build(f, l)
 	if err != nil {
 		return l.refuse(f, err)
@@ -61,36 +67,53 @@ func proxyCommand(args []string) int {
 	return serve(p, f, l)
 }
 
-// build reads the configuration and makes the proxy.
-func build(f *flags, l *appLog) (*proxy.Proxy, error) {
+// chooseBaseID takes a base id by chance for --use-dynamic-base-id.
+func (f *flags) chooseBaseID() {
+	if f.dynamicBaseID {
+		f.baseID = rand.Uint32N(1 << 26)
+	}
+}
+
+// loadOptions say how the configuration is read.
+func loadOptions(f *flags, l *appLog) proxy.LoadOptions {
 	misc := l.set.Logger("misc")
 	o := proxy.LoadOptions{ConfigYAML: f.configYAML, AllowUnknownFields: f.allowUnknown || f.allowUnknownStatic}
-	if f.allowUnknown {
-		l.set.Logger("config").Warn("--allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.")
+	if f.configEnv {
+		o.Env = os.LookupEnv
 	}
 	o.OnUnknownField = func(text string) { misc.Warn("Unknown field: " + text) }
 	if !f.skipDeprecated {
 		o.OnDeprecated = func(text string) { misc.Warn(text) }
 	}
-	b, err := proxy.LoadWith(f.configPath, o)
+	return o
+}
+
+// build reads the configuration and makes the proxy.
+func build(f *flags, l *appLog) (*proxy.Proxy, error) {
+	b, err := proxy.LoadWith(f.configPath, loadOptions(f, l))
 	if err != nil {
 		return nil, err
 	}
 	set, unknown := withoutExtensions(standard.All(), f.disabledExtensions)
-	for _, n := range unknown {
-		misc.Warn("failed to disable invalid extension name '" + n + "'")
+	for _, text := range unknown {
+		l.set.Logger("misc").Warn(text)
 	}
-	if f.baseIDPath != "" {
+	if f.baseIDPath != "" && f.mode != "validate" && !f.disableHotRestart {
 		if err := os.WriteFile(f.baseIDPath, []byte(strconv.FormatUint(uint64(f.baseID), 10)), 0o644); err != nil { //nolint:gosec // others are to read it
-			l.set.Logger("main").Error("cannot open base id output file " + f.baseIDPath + " for writing.")
+			l.set.Logger("main").Log(context.Background(), log.Critical, "cannot open base id output file "+f.baseIDPath+" for writing.")
 		}
 	}
 	opts, err := activated()
 	if err != nil {
 		return nil, err
 	}
-	return proxy.New(b, append(opts, proxy.WithConcurrency(int(f.concurrency)), proxy.WithExtensions(set...), proxy.WithIO(os.Getenv("DRAGOMAN_IO")),
-		proxy.WithLog(l.set), proxy.WithOptions(options(f)))...)
+	return proxy.New(b, append(opts, append(checkOptions(f, set), proxy.WithLog(l.set))...)...)
+}
+
+// checkOptions are the options of a proxy that is looked at and does not run.
+func checkOptions(f *flags, set []ext.Set) []proxy.Option {
+	return []proxy.Option{proxy.WithConcurrency(int(f.concurrency)), proxy.WithExtensions(set...), proxy.WithIO(os.Getenv("DRAGOMAN_IO")),
+		proxy.WithOptions(options(f))}
 }
 
 // setProcess sets what concerns the whole process. One more P than workers: a worker that waits in the kernel then keeps its own
@@ -111,14 +134,25 @@ func setProcess(f *flags) {
 func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	stop := func() { // told before anything ends: the process may be gone soon
+		notify("STOPPING=1")
+		cancel()
+	}
 	ch := make(chan os.Signal, 4)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, reopenSignal)
 	defer signal.Stop(ch)
 	main := l.set.Logger("main")
+	w := newWatch(f, l, p)
+	go w.run(ctx)
 	go func() {
 		for s := range ch {
 			switch s {
 			case syscall.SIGHUP:
+				if f.watch {
+					main.Info("caught SIGHUP. Looking at the configuration file.")
+					w.look()
+					continue
+				}
 				main.Warn("caught and eating SIGHUP. See documentation for how to hot restart.")
 			case reopenSignal:
 				main.Info("caught SIGUSR1. Reopening access logs.")
@@ -126,10 +160,10 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 				p.ReopenLogs()
 			case syscall.SIGTERM:
 				main.Warn("caught ENVOY_SIGTERM")
-				cancel()
+				stop()
 			case syscall.SIGINT:
 				main.Warn("caught SIGINT")
-				cancel()
+				stop()
 			}
 		}
 	}()
@@ -142,10 +176,10 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 		notify("READY=1")
 		debug.FreeOSMemory()
 	}()
-	context.AfterFunc(ctx, func() { notify("STOPPING=1") })
 	if err := p.Run(ctx); err != nil {
 		return l.refuse(f, err)
 	}
+	notify("STOPPING=1") // if it has ended by itself
 	main.Info("exiting")
 	return 0
 }

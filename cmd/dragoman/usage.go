@@ -8,7 +8,8 @@ import (
 const usageWidth = 75
 
 // usage is the list of all flags, as Envoy prints it for --help and after an argument that it does not understand.
-func (f *flags) usage(program string) string {
+func (f *flags) usage() string {
+	program := f.program
 	words := []string{program, ""}
 	for _, o := range f.options {
 		switch {
@@ -27,9 +28,9 @@ func (f *flags) usage(program string) string {
 }
 
 // helpText is what --help prints.
-func (f *flags) helpText(program string) string {
+func (f *flags) helpText() string {
 	var b strings.Builder
-	b.WriteString("\nUSAGE: \n\n" + f.usage(program) + "\n\nWhere: \n\n")
+	b.WriteString("\nUSAGE: \n\n" + f.usage() + "\n\nWhere: \n\n")
 	for _, o := range f.options {
 		if o.name == "version" {
 			b.WriteString("   --,  --ignore_rest\n     Ignores the rest of the labeled arguments following this flag.\n\n")
@@ -49,9 +50,9 @@ func (f *flags) helpText(program string) string {
 }
 
 // problem is what Envoy prints for an argument that it does not understand.
-func (f *flags) problem(program string, e *argumentError) string {
-	return "PARSE ERROR: Argument: " + e.argument + "\n             " + e.problem + "\n\nBrief USAGE: \n" + f.usage(program) +
-		"\nFor complete USAGE and HELP type: \n   " + program + " --help\n\n" + e.Error() + "\n"
+func (f *flags) problem(e *argumentError) string {
+	return "PARSE ERROR: Argument: " + e.argument + "\n             " + e.problem + "\n\nBrief USAGE: \n" + f.usage() +
+		"\nFor complete USAGE and HELP type: \n   " + f.program + " --help\n\n" + e.Error() + "\n"
 }
 
 func (o *option) placeholder() string {

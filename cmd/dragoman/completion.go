@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// completionCommand prints the scripts that let a shell complete this command.
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish", Short: "Print a script that makes a shell complete this command",
+		Example: `  source <(dragoman completion bash)
+  dragoman completion bash > /etc/bash_completion.d/dragoman
+  dragoman completion zsh > "${fpath[1]}/_dragoman"
+  dragoman completion fish > ~/.config/fish/completions/dragoman.fish`,
+		Args: cobra.MatchAll(exactly(1), func(_ *cobra.Command, args []string) error {
+			switch args[0] {
+			case "bash", "zsh", "fish":
+				return nil
+			}
+			return fmt.Errorf("there is no completion for %q; the shells are bash, zsh and fish", args[0])
+		}),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(c *cobra.Command, args []string) error {
+			root, out := c.Root(), c.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			}
+			return root.GenFishCompletion(out, true)
+		},
+	}
+}

@@ -1,0 +1,231 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+)
+
+// dumped are the lists of resources in /config_dump: where the resource is in an element, and what it is called here.
+var dumped = []struct{ list, inner, kind string }{
+	{"static_listeners", "listener", "listener"},
+	{"dynamic_listeners", "active_state.listener", "listener"},
+	{"static_clusters", "cluster", "cluster"},
+	{"dynamic_active_clusters", "cluster", "cluster"},
+	{"dynamic_warming_clusters", "cluster", "warming cluster"},
+	{"static_route_configs", "route_config", "route"},
+	{"dynamic_route_configs", "route_config", "route"},
+	{"inline_scoped_route_configs", "scoped_route_configs", "scoped route"},
+	{"dynamic_scoped_route_configs", "scoped_route_configs", "scoped route"},
+	{"static_secrets", "secret", "secret"},
+	{"dynamic_active_secrets", "secret", "secret"},
+	{"static_endpoint_configs", "endpoint_config", "endpoints"},
+	{"dynamic_endpoint_configs", "endpoint_config", "endpoints"},
+}
+
+// resource is one of a dump.
+type resource struct {
+	kind, name string
+	v          *configfile.Value
+}
+
+// configuration compares /config_dump.
+func configuration(ctx context.Context, x, y *endpoint, o Options, r *Report) error {
+	a, b, err := both(ctx, x, y, "/config_dump?include_eds")
+	if err != nil {
+		return err
+	}
+	list := changes(resources(a), resources(b))
+	r.Resources = len(resources(a))
+	r.Configuration = o.keep(list)
+	return nil
+}
+
+// resources takes a dump apart.
+func resources(dump *configfile.Value) (out []resource) {
+	seen := map[string]int{}
+	add := func(kind, name string, v *configfile.Value) {
+		id := kind + "\x00" + name
+		if seen[id]++; seen[id] > 1 { // inline routes may share a name
+			name += fmt.Sprintf(" (%d)", seen[id])
+		}
+		out = append(out, resource{kind, name, v})
+	}
+	for _, section := range dump.List("configs") {
+		if boot := section.Get("bootstrap"); boot != nil {
+			add("bootstrap", "", plainBootstrap(boot))
+		}
+		for _, d := range dumped {
+			for _, e := range section.List(d.list) {
+				v := e.At(strings.Split(d.inner, ".")...)
+				name := v.Str("name")
+				if name == "" {
+					name = e.Str("name")
+				}
+				if name == "" {
+					name = v.Str("cluster_name")
+				}
+				if v == nil {
+					v = &configfile.Value{}
+				}
+				add(d.kind, name, v)
+			}
+		}
+	}
+	return out
+}
+
+// plainBootstrap leaves out what differs by nature, and what other sections have too.
+func plainBootstrap(b *configfile.Value) *configfile.Value {
+	b = b.Without("static_resources")
+	if n := b.Get("node"); n != nil {
+		b.Set("node", n.Without("extensions", "user_agent_name", "user_agent_version", "user_agent_build_version"))
+	}
+	return b
+}
+
+// changes compares two lists of resources by kind and name.
+func changes(a, b []resource) (out []configfile.Change) {
+	old := map[string]*configfile.Value{}
+	for _, x := range a {
+		old[x.kind+"\x00"+x.name] = x.v
+	}
+	next := map[string]bool{}
+	for _, y := range b {
+		next[y.kind+"\x00"+y.name] = true
+	}
+	for _, x := range a {
+		if !next[x.kind+"\x00"+x.name] {
+			out = append(out, configfile.Change{Kind: x.kind, Name: x.name, Op: configfile.Removed})
+		}
+	}
+	for _, y := range b {
+		x, ok := old[y.kind+"\x00"+y.name]
+		if !ok {
+			out = append(out, configfile.Change{Kind: y.kind, Name: y.name, Op: configfile.Added})
+		} else if f := configfile.Fields(x, y.v); len(f) > 0 {
+			out = append(out, configfile.Change{Kind: y.kind, Name: y.name, Op: configfile.Changed, Fields: f})
+		}
+	}
+	return out
+}
+
+// clusters compares /clusters: which there are, where they come from, their hosts and how these are.
+func clusters(ctx context.Context, x, y *endpoint, o Options, r *Report) error {
+	a, b, err := both(ctx, x, y, "/clusters?format=json")
+	if err != nil {
+		return err
+	}
+	r.ClusterCount = len(a.List("cluster_statuses"))
+	r.Clusters = o.keep(changes(statuses(a), statuses(b)))
+	return nil
+}
+
+func statuses(page *configfile.Value) (out []resource) {
+	for _, c := range page.List("cluster_statuses") {
+		v := &configfile.Value{Kind: configfile.Map}
+		for _, k := range []string{"added_via_api", "eds_service_name"} {
+			if f := c.Get(k); f != nil {
+				v.Set(k, f)
+			}
+		}
+		hosts := slices.Clone(c.List("host_statuses"))
+		slices.SortFunc(hosts, func(a, b *configfile.Value) int { return cmp.Compare(hostName(a), hostName(b)) })
+		all := &configfile.Value{Kind: configfile.Map}
+		for _, h := range hosts {
+			all.Set(hostName(h), h.Without("stats", "address", "hostname"))
+		}
+		v.Set("hosts", all)
+		out = append(out, resource{"cluster", c.Str("name"), v})
+	}
+	return out
+}
+
+func hostName(h *configfile.Value) string {
+	s := h.At("address", "socket_address")
+	if s == nil {
+		return h.At("address", "pipe").Str("path")
+	}
+	return s.Str("address") + ":" + s.Str("port_value")
+}
+
+// Volatile are stats whose values tell of the moment, of the process or of time, and are no part of what two proxies should agree in.
+var Volatile = regexp.MustCompile(`^(server|filesystem|runtime|listener_manager|cluster_manager\.(update_time|cds\.)|main_thread|workers|` +
+	`thread_local_cluster_manager|http\.admin|listener\.admin|access_logs)\b|` +
+	`(_time(_ms)?|_ms|\.version|\.version_text|_active|_buffered|_time_unix_epoch|watchdog_(mega_)?miss|config_reload\w*|update_(attempt|success|duration))$|\.worker_\d+\.`)
+
+// stats compares /stats: names first, then the values of counters and gauges.
+func stats(ctx context.Context, x, y *endpoint, o Options, r *Report) error {
+	a, b, err := both(ctx, x, y, "/stats?format=json")
+	if err != nil {
+		return err
+	}
+	va, na := values(a)
+	vb, nb := values(b)
+	r.StatsOnlyA, r.StatsOnlyB, r.Values = []string{}, []string{}, []Value{}
+	for n := range na {
+		switch {
+		case nb[n]:
+			r.StatCount++
+		case !o.ignored(n):
+			r.StatsOnlyA = append(r.StatsOnlyA, n)
+		}
+	}
+	for n := range nb {
+		if !na[n] && !o.ignored(n) {
+			r.StatsOnlyB = append(r.StatsOnlyB, n)
+		}
+	}
+	for n, p := range va {
+		q, ok := vb[n]
+		if !ok || !o.Volatile && Volatile.MatchString(n) || o.ignored(n) {
+			continue
+		}
+		r.ValueCount++
+		if far(p, q, o) {
+			r.Values = append(r.Values, Value{n, p, q})
+		}
+	}
+	slices.Sort(r.StatsOnlyA)
+	slices.Sort(r.StatsOnlyB)
+	slices.SortFunc(r.Values, func(a, b Value) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// far tells whether two values differ by more than they may.
+func far(a, b uint64, o Options) bool {
+	d := max(a, b) - min(a, b)
+	return d > o.Slack && float64(d) > math.Ceil(float64(max(a, b))*o.Tolerance/100)
+}
+
+// values reads a page of stats: the values of counters and gauges, and all names, of histograms and texts too.
+func values(page *configfile.Value) (map[string]uint64, map[string]bool) {
+	out, names := map[string]uint64{}, map[string]bool{}
+	for _, s := range page.List("stats") {
+		if h := s.Get("histograms"); h != nil {
+			for _, q := range h.List("computed_quantiles") {
+				names[q.Str("name")] = true
+			}
+			for _, q := range h.List("details") {
+				names[q.Str("name")] = true
+			}
+			continue
+		}
+		name := s.Str("name")
+		names[name] = true
+		if v := s.Get("value"); v != nil && v.Kind == configfile.Number {
+			if n, err := strconv.ParseUint(v.Text, 10, 64); err == nil {
+				out[name] = n
+			}
+		}
+	}
+	delete(names, "")
+	return out, names
+}

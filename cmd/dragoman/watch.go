@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/proxy"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+)
+
+// watchInterval is how often the file is looked at. A file is taken once it is the same twice, so that one that is being written is
+// left alone.
+const watchInterval = 500 * time.Millisecond
+
+// watch keeps a running proxy to its configuration file (--watch). It belongs to the goroutine of run.
+type watch struct {
+	f    *flags
+	p    *proxy.Proxy
+	l    *appLog
+	log  *slog.Logger
+	now  chan struct{}
+	tick func() <-chan time.Time
+
+	seen    []byte           // the file when it was last looked at
+	settled []byte           // the last one that was taken or refused
+	serving *configfile.File // what the proxy serves
+}
+
+func newWatch(f *flags, l *appLog, p *proxy.Proxy) *watch {
+	return &watch{f: f, p: p, l: l, log: l.set.Logger("config"), now: make(chan struct{}, 1),
+		tick: func() <-chan time.Time { return time.After(watchInterval) }}
+}
+
+// look makes run look at the file at once. Safe from any goroutine.
+func (w *watch) look() {
+	select {
+	case w.now <- struct{}{}:
+	default:
+	}
+}
+
+// run looks at the file until ctx ends.
+func (w *watch) run(ctx context.Context) {
+	if !w.f.watch {
+		return
+	}
+	w.serving, _ = w.read()
+	if w.serving != nil {
+		w.seen, w.settled = w.serving.Data, w.serving.Data
+	}
+	select {
+	case <-w.p.Ready():
+	case <-ctx.Done():
+		return
+	}
+	w.log.Info("watching " + w.f.configPath)
+	for {
+		at := w.tick()
+		select {
+		case <-at:
+			w.check(ctx, false)
+		case <-w.now:
+			w.check(ctx, true)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// check takes the file over if it has changed; at once, or if it was the same at the last look.
+func (w *watch) check(ctx context.Context, atOnce bool) {
+	data, err := os.ReadFile(w.f.configPath)
+	if err != nil {
+		if w.seen != nil {
+			w.log.Warn("the configuration file cannot be read; the proxy goes on with what it has", "error", err)
+		}
+		w.seen = nil
+		return
+	}
+	same := bytes.Equal(data, w.seen)
+	w.seen = data
+	if bytes.Equal(data, w.settled) || !same && !atOnce {
+		return
+	}
+	w.settled = data
+	w.apply(ctx)
+}
+
+// apply checks the file, tells what it changes, and makes the proxy serve that.
+func (w *watch) apply(ctx context.Context) {
+	next, err := w.read()
+	if err == nil {
+		err = w.refusal()
+	}
+	if err != nil {
+		w.log.Error("the changed configuration is refused; the proxy goes on with what it has:\n" + err.Error())
+		return
+	}
+	changes := configfile.Diff(w.serving, next)
+	if len(changes) == 0 {
+		w.log.Info("the configuration file has changed, what it says has not")
+		w.serving = next
+		return
+	}
+	w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
+	b, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
+	if err != nil {
+		w.log.Error("the configuration file changed again", "error", err)
+		return
+	}
+	r, err := w.p.Reload(ctx, b)
+	if err != nil {
+		w.log.Error("the changed configuration is not applied", "error", err)
+		return
+	}
+	w.serving = next
+	if len(r.NeedRestart) > 0 {
+		w.log.Warn("what is set at the start only stays as it was, until a restart: " + strings.Join(r.NeedRestart, ", "))
+	}
+	if len(r.Errors) > 0 {
+		w.log.Error("not all of the changed configuration could be applied; the old serves on there:\n" + errors.Join(r.Errors...).Error())
+	}
+	w.log.Info(fmt.Sprintf("the changed configuration serves: %d changed", r.Changed))
+}
+
+func (w *watch) read() (*configfile.File, error) {
+	o := configfile.Options{ConfigYAML: w.f.configYAML, AllowUnknownFields: w.f.allowUnknown || w.f.allowUnknownStatic}
+	if w.f.configEnv {
+		o.Env = os.LookupEnv
+	}
+	return configfile.Read(w.f.configPath, o)
+}
+
+// refusal says why a proxy would not run the file, nil if it would.
+func (w *watch) refusal() error {
+	_, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
+	return err
+}

@@ -1,0 +1,70 @@
+package configfile_test
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+)
+
+//go:embed defaults.yaml
+var defaultsText []byte
+
+// Each row of the table of defaults names a message and a field that there are.
+func TestDefaultsNameFields(t *testing.T) {
+	tree, err := yamlpos.ParseYAML("defaults.yaml", defaultsText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := tree.First(0); c < tree.End(0); c = tree.End(c) {
+		name := string(tree.Key(c))
+		mt, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for f := tree.First(c); f < tree.End(c); f = tree.End(f) {
+			if mt.Descriptor().Fields().ByName(protoreflect.Name(tree.Key(f))) == nil {
+				t.Errorf("%s has no field %s", name, tree.Key(f))
+			}
+		}
+	}
+}
+
+func TestEffective(t *testing.T) {
+	f := read(t, "a.yaml", base, configfile.Options{ConfigYAML: "node: {id: other}"})
+	v, err := configfile.Effective(f, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(v.YAML())
+	for _, want := range []string{"id: other\n", "connect_timeout: 1s\n", "connect_timeout: 5s # default\n", "  timeout: 5s\n", "  timeout: 15s # default\n",
+		"stats_flush_interval: 5s # default\n", "circuit_breakers: # default\n", "codec_type: AUTO # default\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	// It is a configuration itself, and nothing more is added to it.
+	g := read(t, "b.yaml", text, configfile.Options{})
+	again, err := configfile.Effective(g, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := configfile.Fields(v, again); len(d) > 0 {
+		t.Errorf("%v", d)
+	}
+	bare, err := configfile.Effective(f, false)
+	if err != nil || strings.Contains(string(bare.YAML()), "# default") {
+		t.Errorf("%v", err)
+	}
+	// A type of a cluster that is not one of the enum is no reason to add another.
+	other := read(t, "c.yaml", "static_resources: {clusters: [{name: a, cluster_type: {name: x, typed_config: {}}}]}", configfile.Options{})
+	if v, err = configfile.Effective(other, true); err != nil || v.At("static_resources").List("clusters")[0].Get("type") != nil {
+		t.Errorf("%v", err)
+	}
+}
