@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -210,11 +209,23 @@ func (f *File) Encode(to Form) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw = doubleSpace.ReplaceAll(raw, []byte("$1 ")) // the encoder puts them in at random
-	return append(bytes.TrimRight(raw, "\n"), '\n'), nil
+	return singleSpaced(raw), nil
 }
 
-var doubleSpace = regexp.MustCompile(`(?m)^( *[^ "\n]+)  `)
+// singleSpaced takes out the second space that the encoder puts behind names at random.
+func singleSpaced(raw []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(bytes.TrimRight(raw, "\n")) {
+		start := len(line) - len(bytes.TrimLeft(line, " "))
+		if i := bytes.Index(line[start:], []byte("  ")); i > 0 && bytes.IndexByte(line[start:start+i], '"') < 0 {
+			b.Write(line[:start+i])
+			line = line[start+i+1:]
+		}
+		b.Write(line)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
 
 // Formatted returns a file in the form in which it should be written: an indent of two spaces; comments and the order of keys stay.
 // It is for YAML and JSON.
