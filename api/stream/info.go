@@ -164,6 +164,8 @@ type Info struct {
 
 	// HealthCheck: the request is one, and not counted.
 	HealthCheck bool
+	// SchemeUpstream: the upstream is told the scheme that it is talked to by, not the client's.
+	SchemeUpstream bool
 	// LocalReplyBody is the body of a local reply while its format is evaluated.
 	LocalReplyBody string
 	// TraceID and SpanID are set by tracing.

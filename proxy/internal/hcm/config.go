@@ -97,6 +97,12 @@ type Config struct {
 	StripTrailingDot     bool
 	StreamErrorOnInvalid bool
 	SchemeOverwrite      string
+	// SchemeUpstream: upstreams are told the scheme that they are talked to by.
+	SchemeUpstream bool
+	// ProtoPorts are destination ports that tell x-forwarded-proto; nil: the connection tells.
+	ProtoPorts map[uint16]string
+	// ProxyStatus is proxy_status_config; nil for none.
+	ProxyStatus *ProxyStatus
 
 	// Upgrades are the protocols that requests may upgrade to, by lower-case name.
 	Upgrades map[string]Upgrade
@@ -107,8 +113,12 @@ type Config struct {
 	RequestHeadersTimeout time.Duration
 	MaxConnectionDuration time.Duration
 	MaxStreamDuration     time.Duration
-	DrainTimeout          time.Duration // 5 s
-	DelayedCloseTimeout   time.Duration // 1 s
+	// StreamFlushTimeout is how long an HTTP/2 client may open no window for a response that has ended.
+	StreamFlushTimeout time.Duration
+	// Keepalive is how HTTP/2 clients are pinged; nil: they are not.
+	Keepalive           *Keepalive
+	DrainTimeout        time.Duration // 5 s
+	DelayedCloseTimeout time.Duration // 1 s
 	// DrainJitter lengthens DrainTimeout by up to so many millionths of it.
 	DrainJitter uint64
 	MaxRequests int // per connection, 0: no limit

@@ -30,6 +30,7 @@ type Conn struct {
 	requests    int
 	remoteText  string     // the peer's IP as text, made on first use
 	cert        *certTexts // the client's certificate for x-forwarded-client-cert, made on first use
+	ping        *pinger
 
 	idle     event.Timer // no stream for IdleTimeout
 	duration *event.Timer
@@ -109,13 +110,21 @@ func (h *Conn) start(isH2 bool) {
 		st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp2Total))
 		st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp2Active), 1)
 		st.Inc(h.cfg.H2Stats.Counter(stats.HTTP2InUse))
-		h.codec = h2.NewServer(h, h.c, &h.l.h2, &h.cfg.H2)
+		c := h2.NewServer(h, h.c, &h.l.h2, &h.cfg.H2)
+		h.codec = c
+		if h.cfg.Keepalive != nil {
+			h.ping = newPinger(h, h.cfg.Keepalive, c)
+		}
 		return
 	}
 	st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp1Total))
 	st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp1Active), 1)
 	st.Inc(h.cfg.H1Stats.Counter(stats.HTTP1InUse))
-	h.codec = h1.NewServer(h, h.c, &h.cfg.H1, &h.l.h1)
+	c := h1.NewServer(h, h.c, &h.cfg.H1, &h.l.h1)
+	if h.c.Info.TLS != nil {
+		c.SetSecure()
+	}
+	h.codec = c
 }
 
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -238,6 +247,9 @@ func (h *Conn) OnClose(why conn.Closed) {
 	st.GaugeSub(base.Gauge(stats.HCMDownstreamCxActive), 1)
 	st.Record(base.Histogram(stats.HCMDownstreamCxLengthMs), uint64(h.w.Now()-h.c.Info.Start)/1e6)
 	h.w.Remove(&h.idle)
+	if h.ping != nil {
+		h.w.Remove(&h.ping.timer)
+	}
 	for _, t := range []*event.Timer{h.duration, h.drainTimer} {
 		if t != nil {
 			h.w.Remove(t)

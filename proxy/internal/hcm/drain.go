@@ -3,7 +3,6 @@ package hcm
 import (
 	"time"
 
-	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -13,7 +12,7 @@ import (
 // ended closes the connection after its last stream. A client that has sent all of its request, and learns of the end later than its
 // bytes were read, sends nothing that a reset could be the answer to: then there is no delay.
 func (h *Conn) ended(s *Stream) {
-	if !h.isH2 && s.closeAfter && !h.dispatching && (s.requestDone || s.inf.Protocol == http.HTTP10) {
+	if !h.isH2 && s.closeAfter && !h.dispatching && (s.requestDone || s.untilClose) {
 		h.closing = true
 		h.c.Close(network.FlushWrite, "")
 		return

@@ -4,6 +4,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
@@ -58,6 +59,9 @@ func (s *Stream) finish() {
 	w.Disarm(&s.request)
 	w.Disarm(&s.maxDuration)
 	w.Disarm(&s.periodic)
+	if s.broken {
+		s.inf.Flags.Set(stream.DownstreamProtocolError)
+	}
 	s.account()
 	if k := s.kept; k != nil {
 		k.Reset()

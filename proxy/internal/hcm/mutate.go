@@ -94,8 +94,10 @@ func (s *Stream) client(head *http.HeaderMap) (final network.Address, trusted, o
 		}
 	}
 	distrust := cfg.UseRemoteAddress && cfg.XFFTrustedHops == 0
-	if distrust || !head.Has(http.XForwardedProto) {
-		head.SetConst(http.XForwardedProto, s.h.scheme())
+	if f := head.Find(http.XForwardedProto); distrust || f == nil {
+		head.SetConst(http.XForwardedProto, s.h.forwardedProto())
+	} else if f.Value == "" {
+		s.noProto = true
 	}
 	if cfg.AppendXForwardedPort && (distrust || !head.Has(http.XForwardedPort)) && info.Local.IP.IsValid() {
 		head.Set(http.XForwardedPort, portOf(info.Local))
@@ -106,6 +108,7 @@ func (s *Stream) client(head *http.HeaderMap) (final network.Address, trusted, o
 // scheme makes sure that there is one: what the configuration says, the client's, or what x-forwarded-proto says.
 func (s *Stream) scheme(head *http.HeaderMap) {
 	cfg := s.h.cfg
+	s.inf.SchemeUpstream = cfg.SchemeUpstream
 	if cfg.SchemeOverwrite != "" {
 		head.SetConst(http.Scheme, cfg.SchemeOverwrite)
 		head.SetConst(http.XForwardedProto, cfg.SchemeOverwrite)
@@ -120,6 +123,16 @@ func (s *Stream) scheme(head *http.HeaderMap) {
 		return
 	}
 	head.AddConst(http.Scheme, schemeOf(head.Get(http.XForwardedProto), s.h.scheme()))
+}
+
+// forwardedProto is what x-forwarded-proto says of the connection: by its destination port, if a PROXY header has told that, or by TLS.
+func (h *Conn) forwardedProto() string {
+	if h.cfg.ProtoPorts != nil && h.c.Info.Said().LocalRestored {
+		if p, ok := h.cfg.ProtoPorts[h.c.Info.Local.IP.Port()]; ok {
+			return p
+		}
+	}
+	return h.scheme()
 }
 
 // scheme is that of the connection.
@@ -169,7 +182,7 @@ func (s *Stream) appendXFF(head *http.HeaderMap) {
 	me := s.h.remote()
 	if a := s.h.c.Info.Remote.IP.Addr(); a.IsValid() {
 		switch {
-		case a.IsLoopback() && s.h.cfg.LocalAddress.IsValid():
+		case isLoopback(a) && s.h.cfg.LocalAddress.IsValid():
 			me = s.h.l.localText(s.h.cfg.LocalAddress)
 		case s.h.cfg.MapIPv4 && a.Is4():
 			me = s.arena.String(netip.AddrFrom16(a.As16()).String())
@@ -179,6 +192,11 @@ func (s *Stream) appendXFF(head *http.HeaderMap) {
 		return
 	}
 	appendList(head, http.XForwardedFor, ",", me)
+}
+
+// isLoopback: as in Envoy the rest of 127.0.0.0/8 does not count.
+func isLoopback(a netip.Addr) bool {
+	return a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback()
 }
 
 // localText returns a as text, kept for the next time.
@@ -240,14 +258,17 @@ func lower(dst []byte, s string) []byte {
 	return dst
 }
 
-// sanitizeTE keeps "trailers" only (RFC 9110, section 10.1.4: the field is for one hop).
+// sanitizeTE keeps "trailers" only (RFC 9110, section 10.1.4: the field is for one hop). As in Envoy the case counts, and an empty field
+// stays.
 func sanitizeTE(head *http.HeaderMap) {
 	v := head.Get(http.TE)
+	if v == "" {
+		return
+	}
 	for v != "" {
 		word, rest, _ := strings.Cut(v, ",")
 		v = rest
-		word, _, _ = strings.Cut(word, ";")
-		if http.EqualFold(strings.TrimSpace(word), "trailers") {
+		if strings.TrimSpace(word) == "trailers" {
 			head.SetConst(http.TE, "trailers")
 			return
 		}

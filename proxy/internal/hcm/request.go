@@ -23,7 +23,7 @@ func (s *Stream) acceptOld(head *http.HeaderMap) bool {
 		return true
 	}
 	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxProtocolError))
-	s.inf.Flags.Set(stream.DownstreamProtocolError)
+	s.broken = true
 	head.Init(head.Arena())
 	h.draining = true
 	s.directReply(426, "Upgrade Required", "low_version")
@@ -45,16 +45,13 @@ func (s *Stream) acceptable(head *http.HeaderMap) bool {
 		s.directReply(400, "", "missing_host_header")
 		return false
 	}
-	switch head.Get(http.Method) {
-	case "CONNECT":
-		s.connect = true
-	case "QUERY": // RFC 10008 demands a content type
-		if !head.Has(http.ContentType) {
-			s.directReply(400, "", "query_missing_content_type")
-			return false
-		}
-	}
+	method := head.Get(http.Method)
+	s.connect = method == "CONNECT"
 	if !s.checkPath(head) {
+		return false
+	}
+	if method == "QUERY" && !head.Has(http.ContentType) { // RFC 10008 demands one
+		s.directReply(400, "", "query_missing_content_type")
 		return false
 	}
 	s.normalizeHost(head)
@@ -74,7 +71,7 @@ func (s *Stream) overloaded() {
 func (s *Stream) lookup() {
 	s.routed = true
 	s.route = nil
-	if s.table == nil {
+	if s.table == nil || s.noProto {
 		return
 	}
 	m := &s.match

@@ -57,12 +57,16 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 		h.RemoveSet(&respHop)
 	}
 	if cfg.RequestIDInResponse || s.req.Has(http.EnvoyForceTrace) {
-		if id := s.req.Get(http.XRequestID); id != "" {
-			h.SetConst(http.XRequestID, id)
+		if id := s.req.Find(http.XRequestID); id != nil {
+			h.SetConst(http.XRequestID, id.Value)
 		}
 	}
 	if cfg.Via != "" {
 		appendList(h, http.Via, ", ", cfg.Via)
+	}
+	if cfg.ProxyStatus != nil {
+		cfg.ProxyStatus.apply(s, h)
+		code = h.StatusCode()
 	}
 	if s.h.mayDrain() {
 		w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxDrainClose))
@@ -84,6 +88,21 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 		cfg.Logs.Log(w, &s.inf, accesslog.DownstreamTunnelSuccessfullyEstablished)
 	}
 	s.enc.EncodeHeaders(h, end)
+	if end {
+		s.flushing()
+	}
+}
+
+// flushing bounds how long a client may leave the end of a response waiting for its windows (stream_flush_timeout).
+func (s *Stream) flushing() {
+	if s.responseDone || s.dead {
+		return
+	}
+	s.lingers = true
+	if s.idleTimeout = int64(s.h.cfg.StreamFlushTimeout); s.idleTimeout == 0 {
+		s.h.w.Disarm(&s.idle)
+	}
+	s.touch()
 }
 
 // mayDrain tells whether the connection should begin to end, because its listener does.
@@ -100,7 +119,8 @@ func (s *Stream) connection(h *http.HeaderMap, tunnel bool) {
 	c := s.h
 	if s.inf.Protocol == http.HTTP10 {
 		if !h.Has(http.ContentLength) {
-			s.closeAfter = true // there are no chunks in HTTP/1.0: the body ends with the connection
+			// There are no chunks in HTTP/1.0: the body ends with the connection.
+			s.closeAfter, s.untilClose = true, true
 		}
 		if !s.closeAfter {
 			h.SetConst(http.Connection, "keep-alive")
@@ -130,6 +150,9 @@ func (s *Stream) SendData(data *buffer.Buffer, end bool) {
 		s.inf.ResponseDone = s.h.w.Now()
 	}
 	s.enc.EncodeData(data, end)
+	if end {
+		s.flushing()
+	}
 }
 
 // SendTrailers ends the response.
@@ -138,6 +161,7 @@ func (s *Stream) SendTrailers(t *http.HeaderMap) {
 	s.inf.ResponseTrailers = t
 	s.inf.ResponseDone = s.h.w.Now()
 	s.enc.EncodeTrailers(t)
+	s.flushing()
 }
 
 // dateCache keeps the date header's text for a second.

@@ -76,8 +76,10 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		RequestHeadersTimeout: or(p.RequestHeadersTimeout, 0), DrainTimeout: or(p.DrainTimeout, 5*time.Second),
 		DelayedCloseTimeout: or(p.DelayedCloseTimeout, time.Second), DrainJitter: uint64(p.GetDrainTimeoutJitter().GetValue() * 1e4),
 		SoftMaxDuration: p.Http1SafeMaxConnectionDuration, Overloaded: d.Overloaded, LocalOverload: p.AppendLocalOverload,
-		Listener: d.Metadata,
+		Listener: d.Metadata, SchemeUpstream: p.GetSchemeHeaderTransformation().GetMatchUpstream(), ProxyStatus: proxyStatus(p, d.Node),
+		Keepalive: keepaliveOf(p.GetHttp2ProtocolOptions().GetConnectionKeepalive()),
 	}
+	c.StreamFlushTimeout = or(p.StreamFlushTimeout, c.StreamIdleTimeout)
 	c.paths(p)
 	if p.ServerName != "" {
 		c.ServerName = p.ServerName

@@ -44,6 +44,7 @@ func (c *Config) codecs(p *hcmv3.HttpConnectionManager, d Deps) error {
 	c.H1 = h1.Options{
 		MaxHeadBytes: maxBytes, MaxHeaders: maxHeaders, AllowAbsoluteURL: o.GetAllowAbsoluteUrl() == nil || o.GetAllowAbsoluteUrl().Value,
 		AcceptHTTP10: c.AcceptHTTP10, AllowChunkedLength: o.GetAllowChunkedLength(), EnableTrailers: o.GetEnableTrailers(),
+		ValidateScheme:     c.UseRemoteAddress && c.XFFTrustedHops == 0,
 		AllowCustomMethods: o.GetAllowCustomMethods(), Underscores: h1.Underscores(under),
 	}
 	c.H1.StrictChunks = c.feature("envoy.reloadable_features.strict_chunk_parsing", false)

@@ -18,6 +18,7 @@ import (
 // identity takes over what says who a client is, and what is told of it.
 func (c *Config) identity(p *hcmv3.HttpConnectionManager, d Deps) error {
 	c.SchemeOverwrite = p.GetSchemeHeaderTransformation().GetSchemeToOverwrite()
+	c.ProtoPorts = protoPorts(p.ForwardProtoConfig)
 	c.MapIPv4 = p.RepresentIpv4RemoteAddressAsIpv4MappedIpv6
 	if p.GetAddUserAgent().GetValue() {
 		c.UserAgent, c.Node = d.Cluster, d.Node
@@ -140,4 +141,19 @@ func (c *Config) logging(p *hcmv3.HttpConnectionManager) {
 		c.LogStart, c.LogInterval = o.FlushAccessLogOnNewRequest, or(o.AccessLogFlushInterval, 0)
 		c.LogTunnel = o.FlushLogOnTunnelSuccessfullyEstablished
 	}
+}
+
+// protoPorts are the destination ports of forward_proto_config. A port of both lists is one of https.
+func protoPorts(p *hcmv3.ForwardProtoConfig) map[uint16]string {
+	if p == nil {
+		return nil
+	}
+	out := map[uint16]string{}
+	for _, n := range p.HttpDestinationPorts {
+		out[uint16(n)] = "http"
+	}
+	for _, n := range p.HttpsDestinationPorts {
+		out[uint16(n)] = "https"
+	}
+	return out
 }

@@ -57,13 +57,17 @@ type streamState struct {
 	requestDone  bool // the whole request has arrived
 	responseDone bool // the whole response was encoded
 	sentHeaders  bool
+	lingers      bool // the response has ended and waits for the client's windows
 	isHead       bool
 	upgrade      bool // the request asks for another protocol
 	upgraded     bool // and may have it
 	connect      bool
 	grpc         bool
 	internal     bool
+	noProto      bool // x-forwarded-proto is empty: such requests have no route
 	closeAfter   bool // the connection ends with this stream
+	untilClose   bool // as the body does
+	broken       bool // the request is no valid one: its log says so, its reply not yet
 	dead         bool
 	filters      bool
 	localReply   bool
@@ -223,7 +227,7 @@ func (s *Stream) DecodeError(err *codec.Err) {
 	if s.dead {
 		return
 	}
-	s.inf.Flags.Set(stream.DownstreamProtocolError)
+	s.broken = true
 	if s.sentHeaders {
 		s.inf.Details = err.Details
 		s.Reset(http.ResetLocal)
@@ -242,7 +246,10 @@ func (s *Stream) OnReset(reason http.ResetReason, details string) {
 	if details != "" {
 		s.inf.Details = details
 	}
-	if reason == http.ResetRemote || reason == http.ResetRemoteRefused || reason == http.ResetConnectError {
+	switch {
+	case reason == http.ResetRemote && details == "":
+		// NO_ERROR: the client has enough of it.
+	case reason == http.ResetRemote || reason == http.ResetRemoteRefused || reason == http.ResetConnectError:
 		s.inf.Flags.Set(stream.DownstreamRemoteReset)
 		if s.inf.Details == "" || !s.sentHeaders {
 			s.inf.Details = "http2.remote_reset"
@@ -250,7 +257,7 @@ func (s *Stream) OnReset(reason http.ResetReason, details string) {
 				s.inf.Details = "http2.remote_refuse"
 			}
 		}
-	} else if reason == http.ResetProtocolError {
+	case reason == http.ResetProtocolError:
 		s.inf.Flags.Set(stream.DownstreamProtocolError)
 	}
 	h := s.h
@@ -371,6 +378,8 @@ func (s *Stream) letRead() {
 // TooLarge counts bodies that are more than a filter may buffer.
 func (s *Stream) TooLarge(request bool) {
 	if request {
+		// Envoy's HTTP/1 codec tells of a body before it tells of its end, so that this always comes before the end.
+		s.closeAfter = s.closeAfter || !s.h.isH2
 		s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqTooLarge))
 		return
 	}

@@ -2,6 +2,7 @@ package hcm
 
 import (
 	"github.com/dragoman-proxy/dragoman/api/filter"
+	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -9,6 +10,12 @@ import (
 // onIdle: nothing moved on the stream for its idle timeout.
 func (s *Stream) onIdle() {
 	if s.dead || s.h == nil {
+		return
+	}
+	if s.lingers {
+		s.h.w.Stats.Inc(s.h.cfg.H2Stats.Counter(stats.HTTP2TxFlushTimeout))
+		s.enc.Reset(http.ResetOverload) // at once: what waits is lost
+		s.finish()
 		return
 	}
 	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqIdleTimeout))

@@ -79,6 +79,13 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 	if r.rt.AutoHostRewrite && a.host.Hostname != "" {
 		r.setHost(r.head, r.head.Get(http.Authority), a.host.Hostname)
 	}
+	if r.info.SchemeUpstream {
+		scheme := "http"
+		if ci.TLS != nil {
+			scheme = "https"
+		}
+		r.head.SetConst(http.Scheme, scheme)
+	}
 	if r.perTryIdle > 0 {
 		r.w.Arm(&a.idle, r.perTryIdle)
 	}

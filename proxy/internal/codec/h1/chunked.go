@@ -154,6 +154,9 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	if len(p.lines) == 0 {
 		return n, true, nil
 	}
+	if controls(raw) {
+		return n, false, ErrFieldValue
+	}
 	m.trailers.Init(m.h.Arena())
 	buf := m.h.Arena().Bytes(len(raw))
 	copy(buf, raw)
@@ -164,6 +167,9 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	err = o.fields(&m.trailers, buf, p.lines, &rules)
 	if m.dropped = rules.dropped; err != nil {
 		return n, false, err
+	}
+	if rules.late != nil {
+		return n, false, rules.late
 	}
 	if !o.EnableTrailers {
 		m.trailers.Init(m.h.Arena())

@@ -53,6 +53,8 @@ var (
 
 	ErrTransferEncoding = &codec.Err{Text: "http/1.1 protocol error: unsupported transfer encoding",
 		Details: "http1.invalid_transfer_encoding", Status: 501, Body: "Not Implemented", Reason: http.ResetProtocolError}
+	ErrHTTPSWithoutTLS = &codec.Err{Text: "http/1.1 protocol error: https url on plaintext connection",
+		Details: "http1.https_url_on_plaintext_connection", Status: 403, Body: "Forbidden", Reason: http.ResetProtocolError}
 	ErrUnderscore = &codec.Err{Text: "http/1.1 protocol error: header name contains underscores",
 		Details: "http1.unexpected_underscore", Status: 400, Body: "Bad Request", Reason: http.ResetProtocolError,
 		Stat: "requests_rejected_with_underscores_in_headers"}

@@ -102,6 +102,8 @@ type fieldRules struct {
 	host    bool // host becomes :authority
 	action  Underscores
 	dropped int // out: fields dropped by the action
+	// late is a fault that Envoy sees only once the syntax of all lines is checked.
+	late *codec.Err
 }
 
 // fields parses header lines in buf, which is memory of h's arena, into h.
@@ -137,12 +139,12 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 			if st == valueBad {
 				return ErrFieldValue
 			}
-			v = dropCR(v)
+			v, st = dropCR(v)
 		}
 		id := http.Lookup(name)
 		if rules.action != UnderscoresAllow && bytes.IndexByte(name, '_') >= 0 {
 			if rules.action == UnderscoresReject {
-				return ErrUnderscore
+				rules.fault(ErrUnderscore)
 			}
 			rules.dropped++
 			continue
@@ -156,11 +158,18 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 		}
 		if added {
 			if count++; count > rules.max && rules.max > 0 {
-				return rules.tooMany
+				rules.fault(rules.tooMany)
 			}
 		}
 	}
 	return nil
+}
+
+// fault notes a late error, of which the first counts.
+func (r *fieldRules) fault(err *codec.Err) {
+	if r.late == nil {
+		r.late = err
+	}
 }
 
 // addField puts a field into h, joining it with an earlier one where the map holds one field of that name only.
@@ -181,12 +190,17 @@ func addField(h *http.HeaderMap, id http.ID, name, v []byte, st valueState, rule
 			return false, ErrDuplicateCL
 		}
 		f := h.Find(id)
-		if id != http.Authority || f.Value != noHost {
+		switch {
+		case id == http.Authority && f.Value == noHost:
+			h.Replace(f, view(v))
+			return true, nil
+		case len(v) == 0:
+		case f.Value == "":
+			h.Replace(f, view(v))
+		default:
 			h.Replace(f, h.Arena().Concat(f.Value, ",", view(v)))
-			return false, nil
 		}
-		h.Replace(f, view(v))
-		return true, nil
+		return false, nil
 	}
 	h.AddView(id, id.Name(), view(v))
 	return true, nil
@@ -267,15 +281,19 @@ func slowValue(b []byte, from int) (st valueState) {
 	return st
 }
 
-// dropCR removes CRs in place, and the blanks that are at the ends then.
-func dropCR(b []byte) []byte {
+// dropCR takes blanks and CRs away from the ends, and removes other CRs in place. The state says whether there were any.
+func dropCR(b []byte) ([]byte, valueState) {
+	b = bytes.Trim(b, " \t\r")
 	w := b[:0]
 	for _, c := range b {
 		if c != '\r' {
 			w = append(w, c)
 		}
 	}
-	return bytes.Trim(w, " \t")
+	if len(w) == len(b) {
+		return b, valueClean
+	}
+	return w, valueCR
 }
 
 // visible tells whether all bytes are 0x21 to 0x7e.

@@ -48,6 +48,8 @@ type Options struct {
 
 	// AllowAbsoluteURL splits "GET http://host/path" into :scheme, :authority and :path; otherwise it stays in :path.
 	AllowAbsoluteURL bool
+	// ValidateScheme refuses "GET https://host/path" on a connection without TLS.
+	ValidateScheme bool
 	// AcceptHTTP10 makes answers to HTTP/1.0 requests HTTP/1.0. Without it the user refuses such requests (426).
 	AcceptHTTP10 bool
 	// AllowChunkedLength takes a message with both content-length and "transfer-encoding: chunked", and drops the length.

@@ -40,6 +40,9 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 	buf := h.Arena().Bytes(len(raw))
 	copy(buf, raw)
 	first, err := o.parseRequestLine(buf[lines[0].start:lines[0].end])
+	if !first.simple && controls(buf) {
+		return ErrFieldValue // whatever else is wrong
+	}
 	if err != nil {
 		return err
 	}
@@ -56,6 +59,12 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 		if r.dropped = rules.dropped; err != nil {
 			return err
 		}
+		if rules.late != nil {
+			if badLength(h) {
+				return ErrContentLength
+			}
+			return rules.late
+		}
 	}
 	if h.Get(http.Authority) == noHost {
 		h.Remove(http.Authority)
@@ -69,6 +78,9 @@ func (o *Options) finishRequest(r *request, h *http.HeaderMap, first startLine) 
 	r.closes = first.version == http.HTTP10
 	if h.HasAny(&framing) || first.method == "CONNECT" || r.closes {
 		if err := o.frameRequest(r, h, first.method); err != nil {
+			if err == ErrContentLength {
+				r.version = http.HTTP11 // it is found before the version is
+			}
 			return err
 		}
 	}
@@ -79,6 +91,12 @@ func (o *Options) finishRequest(r *request, h *http.HeaderMap, first startLine) 
 		if err := o.requestTarget(h, first); err != nil {
 			return err
 		}
+		if o.ValidateScheme && !r.s.secure && h.Get(http.Scheme) == "https" {
+			return ErrHTTPSWithoutTLS
+		}
+	}
+	if r.version == http.HTTP10 && !o.AcceptHTTP10 {
+		return nil // to be refused for its age
 	}
 	if a := h.Get(http.Authority); !allOf(a, ctAuth) {
 		return ErrAuthority
@@ -158,11 +176,24 @@ func (o *Options) frameRequest(r *request, h *http.HeaderMap, method string) *co
 	return nil
 }
 
+// badLength tells whether there is a content-length that counts and is none.
+func badLength(h *http.HeaderMap) bool {
+	cl := h.Find(http.ContentLength)
+	if cl == nil || equalFold(h.Get(http.TransferEncoding), "chunked") {
+		return false
+	}
+	_, ok := decimal(cl.Value)
+	return !ok
+}
+
 // bodyLength reads content-length and transfer-encoding and refuses what could be read in two ways.
 func (o *Options) bodyLength(h *http.HeaderMap, connect bool) (length uint64, chunked bool, err *codec.Err) {
 	cl := h.Find(http.ContentLength)
 	te := h.Find(http.TransferEncoding)
-	if cl != nil && te == nil {
+	if te != nil {
+		chunked = equalFold(te.Value, "chunked")
+	}
+	if cl != nil && !chunked {
 		var ok bool
 		if length, ok = decimal(cl.Value); !ok {
 			return 0, false, ErrContentLength
@@ -176,7 +207,6 @@ func (o *Options) bodyLength(h *http.HeaderMap, connect bool) (length uint64, ch
 		cl, te = nil, h.Find(http.TransferEncoding)
 	}
 	if te != nil {
-		chunked = equalFold(te.Value, "chunked")
 		if cl != nil {
 			if !chunked || !o.AllowChunkedLength {
 				return 0, false, ErrLengthAndTE

@@ -1,8 +1,6 @@
 package h1
 
 import (
-	"bytes"
-
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 )
@@ -36,7 +34,7 @@ func parseStatusLine(b []byte) (s statusLine, err *codec.Err) {
 
 // slowStatusLine takes any run of blanks between the parts.
 func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
-	b = bytes.TrimRight(b, " \t\r")
+	b = trimControls(b)
 	v, rest := word(b)
 	if len(v) == 0 {
 		return s, ErrVersion
@@ -93,6 +91,9 @@ func (o *Options) parseResponse(x *exchange, h *http.HeaderMap, raw []byte, line
 	buf := h.Arena().Bytes(len(raw))
 	copy(buf, raw)
 	first, err := parseStatusLine(buf[lines[0].start:lines[0].end])
+	if controls(buf) {
+		return 0, ErrFieldValue
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -109,6 +110,9 @@ func (o *Options) parseResponse(x *exchange, h *http.HeaderMap, raw []byte, line
 	rules.max = o.maxHeaders()
 	if err := o.fields(h, buf, lines[1:], &rules); err != nil {
 		return 0, err
+	}
+	if rules.late != nil {
+		return 0, rules.late
 	}
 	return first.code, o.frameResponse(x, h, first.code)
 }

@@ -25,6 +25,7 @@ type Server struct {
 	proto  http.Proto
 	closed bool // nothing is read any more
 	above  bool // the connection's write buffer is over its limit
+	secure bool // the connection has TLS
 	busy   bool // within Dispatch
 }
 
@@ -41,6 +42,9 @@ func NewServer(handler codec.ServerHandler, out codec.Output, opts *Options, poo
 func (s *Server) Init(handler codec.ServerHandler, out codec.Output, opts *Options, pool *Pool) {
 	*s = Server{handler: handler, out: out, opts: opts, pool: pool, proto: http.HTTP11}
 }
+
+// SetSecure says that the connection has TLS. Call it before the first Dispatch.
+func (s *Server) SetSecure() { s.secure = true }
 
 // Protocol returns the version of the current or last request; HTTP/1.0 stands for all but HTTP/1.1.
 func (s *Server) Protocol() http.Proto { return s.proto }
@@ -119,7 +123,7 @@ func (s *Server) begin(first byte) (*request, *codec.Err) {
 		r.above = true
 		r.dec.OnAboveHighWatermark()
 	}
-	if class[first]&ctToken == 0 && !r.over {
+	if first <= ' ' && !r.over {
 		return r, s.failHead(r, ErrMethod)
 	}
 	return r, nil
@@ -153,7 +157,7 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 	}
 	raw, n, err := r.gather(s.pool, b, s.maxHead(), false, ErrHeadTooLarge)
 	if err != nil {
-		return n, s.failHead(r, err)
+		return n, s.failHead(r, s.tooLarge(r, b, err))
 	}
 	switch {
 	case raw == nil:
@@ -217,6 +221,21 @@ func (s *Server) partial(r *request, had, n int) (raw []byte, used int, err *cod
 	return nil, n, nil
 }
 
+// tooLarge tells what is wrong with a head that is too large: its first line comes first.
+func (s *Server) tooLarge(r *request, b []byte, err *codec.Err) *codec.Err {
+	if r.looked || len(r.message.part) > 0 {
+		b = r.message.part
+	}
+	b = b[:min(len(b), s.maxHead())]
+	if r.looked || bytes.IndexByte(b, '\n') < 0 {
+		return err
+	}
+	if _, bad := s.opts.parseRequestLine(firstLine(b)); bad != nil {
+		return bad
+	}
+	return err
+}
+
 func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
 	n, done, err := r.message.body(s.pool, s.opts, b, s.maxHead())
 	s.countDropped(r)
@@ -264,9 +283,8 @@ func (s *Server) fail(r *request, err *codec.Err) *codec.Err {
 	return err
 }
 
-// failHead is fail for an error in the head, whose version does not count then.
+// failHead is fail for an error in the head, of which nothing counts then but the version, if it was seen.
 func (s *Server) failHead(r *request, err *codec.Err) *codec.Err {
-	r.version = http.HTTP11
 	r.h.Init(r.h.Arena())
 	return s.fail(r, err)
 }

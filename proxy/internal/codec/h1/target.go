@@ -33,14 +33,13 @@ func (o *Options) parseRequestLine(b []byte) (s startLine, err *codec.Err) {
 }
 
 func (o *Options) slowRequestLine(b []byte) (s startLine, err *codec.Err) {
-	for _, c := range b {
-		if c < ' ' && c != '\t' && c != '\r' || c == 0x7f {
-			return s, ErrFieldValue
-		}
-	}
-	b = bytes.TrimRight(b, " \t\r")
-	m, rest := word(b)
+	whole := bytes.TrimRight(b, "\r")
+	m, rest := word(trimControls(b))
 	t, rest := word(rest)
+	// Nothing after a line without version is looked at.
+	if s.simple = len(rest) == 0; s.simple && controls(whole) {
+		return s, ErrFieldValue
+	}
 	if s.method = method(m); s.method == "" {
 		if !o.AllowCustomMethods || len(m) == 0 || !allOf(http.View(m), ctToken) {
 			return s, ErrMethod
@@ -51,24 +50,45 @@ func (o *Options) slowRequestLine(b []byte) (s startLine, err *codec.Err) {
 		return s, ErrURL
 	}
 	s.target = t
-	s.version, s.simple = version(rest)
-	if s.version == http.ProtoNone {
+	s.version, _ = version(rest)
+	switch {
+	case s.version == http.ProtoNone:
 		return s, ErrVersion
+	case s.simple && bytes.HasSuffix(whole, []byte("HTTP/1.1")):
+		s.version = http.HTTP11 // Envoy looks at how the line ends
 	}
 	return s, nil
 }
 
-// word returns what stands before the first blank, and the rest after the blanks.
+// word returns what stands before the first blank, and the rest after the blanks. As in Envoy's parser all control characters are blanks
+// here; whoever has the whole head refuses those that may not be in it, see controls.
 func word(b []byte) (w, rest []byte) {
 	i := 0
-	for i < len(b) && !blank(b[i]) {
+	for i < len(b) && b[i] > ' ' {
 		i++
 	}
 	w = b[:i]
-	for i < len(b) && blank(b[i]) {
+	for i < len(b) && b[i] <= ' ' {
 		i++
 	}
 	return w, b[i:]
+}
+
+func trimControls(b []byte) []byte {
+	for len(b) > 0 && b[len(b)-1] <= ' ' {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// controls tells whether a head holds characters that may be nowhere in it.
+func controls(head []byte) bool {
+	for _, c := range head {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f {
+			return true
+		}
+	}
+	return false
 }
 
 // version parses HTTP-version; none at all is HTTP/0.9.

@@ -179,8 +179,11 @@ func (s *session) onReset(f *frameHeader, p []byte) {
 	}
 	s.inc(hstats.HTTP2RxReset)
 	st.bytes.Received += uint64(frameHeaderLen + 4)
-	st.remoteEnd = true
 	reason, details := resetReason(be32(p))
+	if details == "" && !st.remoteEnd {
+		details = detailsReset // it has asked for nothing that it could have enough of
+	}
+	st.remoteEnd = true
 	s.finish(st, reason, details)
 }
 

@@ -3,7 +3,6 @@ package h2
 import (
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/hpack"
-	hstats "github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // Sending: a body that finds its windows open is written at once. One that does not waits in its stream's buffer, and the stream in
@@ -36,7 +35,6 @@ func (s *session) pump() {
 		} else if st.trailerLen == 0 && st.localEnd {
 			s.writeData(st, &st.out, 0, true)
 		}
-		st.stalled = false
 		trailers := st.out.Len() == st.trailerLen && st.trailerLen > 0
 		if s.partFrames == maxPart || trailers || st.localEndSent || st.bufAbove {
 			s.flushPart()
@@ -142,9 +140,22 @@ func (s *session) giveBack(st *stream, n int64) {
 func (s *session) updateConnWindow() {
 	if n := s.connConsumed; n >= int64(max(s.opts.InitialConnWindow, 65535))/2 {
 		s.writeWindowUpdate(0, n)
-		s.connRecv += n
+		if s.connCredit == 0 {
+			s.creditAt = s.guard.written
+		}
+		s.connCredit += n
 		s.connConsumed = 0
 	}
+}
+
+// takeCredit opens the connection's window by what the peer may know of by now. What lies in the write buffer it cannot know: a client that
+// sends more all the same does not mind windows.
+func (s *session) takeCredit() {
+	if s.connCredit == 0 || s.guard.written-min(s.guard.written, uint64(s.out.Buffered())) < s.creditAt {
+		return
+	}
+	s.connRecv += s.connCredit
+	s.connCredit = 0
 }
 
 // encodeTrailers ends the stream with trailers.
@@ -171,22 +182,4 @@ func (st *stream) encodeTrailers(h *http.HeaderMap) {
 	s.pending(int64(len(b)))
 	s.pool.putScratch(b)
 	s.link(st)
-}
-
-// expireFlush resets the streams that have ended here but could not send anything since the last call: the peer opens no window. It
-// returns how many streams still wait.
-func (s *session) expireFlush() (waiting int) {
-	s.eachStream(func(st *stream) {
-		switch {
-		case !st.localEnd || st.localEndSent:
-		case st.stalled:
-			s.inc(hstats.HTTP2TxFlushTimeout)
-			s.writeReset(st.id, codeNo)
-			s.finish(st, http.ResetLocal, "")
-		default:
-			st.stalled = true
-			waiting++
-		}
-	})
-	return waiting
 }

@@ -56,10 +56,6 @@ func (c *Server) SendPing(data uint64) { c.s.sendPing(data) }
 // SetOnPong sets who is told of answers to PING.
 func (c *Server) SetOnPong(f func(data uint64)) { c.s.onPong = f }
 
-// ExpireFlush is to be called every stream_flush_timeout while there are streams. It resets those that have ended but could not send
-// anything since the last call, and returns how many others wait.
-func (c *Server) ExpireFlush() (waiting int) { return c.s.expireFlush() }
-
 // serverStream is a stream as codec.ServerStream.
 type serverStream stream
 

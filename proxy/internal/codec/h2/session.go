@@ -50,6 +50,8 @@ type session struct {
 	connSend     int64 // connection window for sending
 	connRecv     int64 // connection window for receiving, and what of it waits to be given back
 	connConsumed int64
+	connCredit   int64         // given back by WINDOW_UPDATE frames that the peer cannot have yet
+	creditAt     uint64        // where in what was written the first of them ends
 	part         buffer.Buffer // DATA frames on their way out, see writeData
 	partFrames   int
 	peerWindow   int64 // SETTINGS_INITIAL_WINDOW_SIZE of the peer
@@ -99,6 +101,7 @@ func (s *session) dispatch(b []byte) (int, error) {
 	s.pool.settle()
 	if s.err == nil && !s.dead {
 		s.checkOutbound()
+		s.takeCredit()
 	}
 	n := 0
 	for s.err == nil && !s.dead {

@@ -61,7 +61,6 @@ type stream struct {
 	isConnect    bool // CONNECT: bodies have no length
 	connAbove    bool // the connection's high watermark was passed on
 	bufAbove     bool // the send buffer's high watermark was passed on
-	stalled      bool // it could not send since the last ExpireFlush
 }
 
 // init readies a recycled stream.

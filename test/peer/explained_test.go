@@ -1,0 +1,31 @@
+//go:build peers
+
+package peer_test
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// explained names the row of docs/differs.md that a difference belongs to, and is "" for those that nobody has explained.
+func explained(d *finding) string {
+	a, b := d.said[0], d.said[1]
+	rest, longer := strings.CutPrefix(a.answer, b.answer)
+	switch {
+	case longer && bytes.Contains(d.in.bytes, []byte("HEAD")) && strings.HasSuffix(b.answer, "\r\n\r\n") && !statusLine.MatchString(rest):
+		return "refused HEAD requests"
+	case strings.Contains(b.answer, " 400 Bad Request") && crInFraming.Match(d.in.bytes):
+		return "CR within framing fields"
+	case len(twoCodings.FindAll(d.in.bytes, 2)) > 1:
+		return "several transfer-encoding fields"
+	}
+	return ""
+}
+
+var statusLine = regexp.MustCompile(`HTTP/1\.\d \d`)
+
+var twoCodings = regexp.MustCompile(`(?im)^transfer-encoding[ \t]*:`)
+
+// crInFraming is a CR in the value of a field that says where a message ends.
+var crInFraming = regexp.MustCompile(`(?i)(content-length|transfer-encoding)[^\n]*[^\s]\r+[^\r\n]`)
