@@ -9,11 +9,11 @@ import (
 )
 
 // checkPath refuses what can be no path and applies the path rules. false: the request was answered.
-func (s *Stream) checkPath(head *http.HeaderMap) bool {
+func (s *Stream) checkPath(head *http.HeaderMap, method string) bool {
 	cfg := s.h.cfg
 	f := head.Find(http.Path)
 	if f == nil || f.Value == "" {
-		if f == nil && head.Get(http.Method) == "CONNECT" {
+		if f == nil && method == "CONNECT" {
 			return true
 		}
 		s.directReply(404, "", "missing_path_rejected")
@@ -23,6 +23,10 @@ func (s *Stream) checkPath(head *http.HeaderMap) bool {
 	if path[0] != '/' {
 		s.h.w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqNonRelativePath))
 		s.directReply(404, "", "absolute_path_rejected")
+		return false
+	}
+	if method == "QUERY" && !head.Has(http.ContentType) { // RFC 10008 demands one
+		s.directReply(400, "", "query_missing_content_type")
 		return false
 	}
 	if !cfg.NormalizePath && !cfg.MergeSlashes && cfg.EscapedSlashes == KeepSlashes && strings.IndexByte(path, '#') < 0 {

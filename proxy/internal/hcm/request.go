@@ -47,11 +47,7 @@ func (s *Stream) acceptable(head *http.HeaderMap) bool {
 	}
 	method := head.Get(http.Method)
 	s.connect = method == "CONNECT"
-	if !s.checkPath(head) {
-		return false
-	}
-	if method == "QUERY" && !head.Has(http.ContentType) { // RFC 10008 demands one
-		s.directReply(400, "", "query_missing_content_type")
+	if !s.checkPath(head, method) {
 		return false
 	}
 	s.normalizeHost(head)

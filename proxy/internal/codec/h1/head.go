@@ -131,7 +131,11 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 			i++
 		}
 		if i == 0 || i == len(b) || b[i] != ':' {
-			return badName(b)
+			if bytes.IndexByte(b, ':') < 0 {
+				return badName(b)
+			}
+			rules.fault(badName(b))
+			continue
 		}
 		name := b[:i:i]
 		v, st := value(b[i+1:])
@@ -145,8 +149,9 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 		if rules.action != UnderscoresAllow && bytes.IndexByte(name, '_') >= 0 {
 			if rules.action == UnderscoresReject {
 				rules.fault(ErrUnderscore)
+			} else {
+				rules.dropped++
 			}
-			rules.dropped++
 			continue
 		}
 		if key != "" {
@@ -186,10 +191,14 @@ func addField(h *http.HeaderMap, id http.ID, name, v []byte, st valueState, rule
 		return false, ErrLoneCR
 	}
 	if rules.merge != nil && rules.merge.Has(id) && h.Has(id) {
-		if id == http.ContentLength {
-			return false, ErrDuplicateCL
-		}
 		f := h.Find(id)
+		if id == http.ContentLength {
+			_, first := decimal(f.Value)
+			if _, second := decimal(view(v)); first || second {
+				return false, ErrDuplicateCL
+			}
+			return false, nil // none of them is one
+		}
 		switch {
 		case id == http.Authority && f.Value == noHost:
 			h.Replace(f, view(v))

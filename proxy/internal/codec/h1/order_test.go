@@ -26,7 +26,11 @@ func TestOrderOfFaults(t *testing.T) {
 		"underscore, length":    {"GET / HTTP/1.1\r\nx_y: 1\r\ncontent-length: x\r\n\r\n", lines, lines},
 		"underscore":            {"GET / HTTP/1.1\r\nx_y: 1\r\n\r\n", "http1.unexpected_underscore", "http1.unexpected_underscore"},
 		"too many, no colon":    {"GET / HTTP/1.1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\nx\r\n\r\n", lines, lines},
-		"bad target, too large": {"GET /\x80 HTTP/1.1\r\na: " + strings.Repeat("x", 200) + "\r\n\r\n", lines, lines},
+		"bad target, too large": {"GET /\x80 HTTP/1.1\r\na: " + strings.Repeat("x", 200) + "\r\n\r\n", "http1.headers_too_large", lines},
+		"underscore, bad name":  {"GET / HTTP/1.1\r\nx_y: 1\r\n\xa9: 1\r\n\r\n", "http1.unexpected_underscore", "http1.unexpected_underscore"},
+		"bad name, underscore":  {"GET / HTTP/1.1\r\n\xa9: 1\r\nx_y: 1\r\n\r\n", lines, lines},
+		"two lengths, both none": {"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: x\r\ncontent-length:\r\n\r\n",
+			"http1.content_length_and_chunked_not_allowed", "http1.content_length_and_chunked_not_allowed"},
 		"CR inside of a length": {"GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r1\r\n\r\n", lines, lines},
 		"CR behind a length":    {"GET / HTTP/1.1\r\nhost: ^\r\ncontent-length: 0\r\r\n\r\n", "http.invalid_authority", "http.invalid_authority"},
 	} {

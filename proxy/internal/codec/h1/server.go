@@ -221,13 +221,16 @@ func (s *Server) partial(r *request, had, n int) (raw []byte, used int, err *cod
 	return nil, n, nil
 }
 
-// tooLarge tells what is wrong with a head that is too large: its first line comes first.
+// sliceBytes is how much Envoy's parser is given at a time.
+const sliceBytes = 16 << 10
+
+// tooLarge tells what is wrong with a head that is too large: its first line comes first, if it was given to the parser before.
 func (s *Server) tooLarge(r *request, b []byte, err *codec.Err) *codec.Err {
 	if r.looked || len(r.message.part) > 0 {
 		b = r.message.part
 	}
 	b = b[:min(len(b), s.maxHead())]
-	if r.looked || bytes.IndexByte(b, '\n') < 0 {
+	if r.looked || s.maxHead() < sliceBytes || bytes.IndexByte(b, '\n') < 0 {
 		return err
 	}
 	if _, bad := s.opts.parseRequestLine(firstLine(b)); bad != nil {
