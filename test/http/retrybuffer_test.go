@@ -2,6 +2,7 @@ package http_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,12 +38,13 @@ func whenGot(r *scripttest.Call, n int, f func()) {
 	r.After(time.Millisecond, func() { whenGot(r, n, f) })
 }
 
-const buffer = 32 << 10 // per_connection_buffer_limit_bytes
+// buffer is the limit of bodies: per_connection_buffer_limit_bytes, and the window of streams.
+const buffer = 65535
 
-// limited is a configuration with a small buffer for bodies. Clients with HTTP/2 may send as much before they are heard.
+// limited is a configuration with a small buffer for bodies.
 func limited(metadata string) scripttest.Config {
 	return scripttest.Config{Routes: []string{retrying(metadata)},
-		HCM:       []string{"http_protocol_options: {enable_trailers: true}", "http2_protocol_options: {initial_stream_window_size: 65535}"},
+		HCM:       []string{"http_protocol_options: {enable_trailers: true}", fmt.Sprint("http2_protocol_options: {initial_stream_window_size: ", buffer, "}")},
 		Listener:  []string{fmt.Sprint("per_connection_buffer_limit_bytes: ", buffer)},
 		Bootstrap: []string{"layered_runtime: {layers: [{name: s, static_layer: {dragoman.retry_buffer.max_file_bytes: 600000}}]}"}}
 }
@@ -57,7 +59,7 @@ func TestBodyDuringBackoff(t *testing.T) {
 		held     bool
 	}{
 		"Envoy's way": {"", 507, map[string]uint64{
-			"cluster.up.retry_or_shadow_abandoned": 1, "cluster.up.dragoman.retry_abandoned.buffer_limit": 1, "cluster.up.upstream_rq_retry": 1}, false},
+			"cluster.up.retry_or_shadow_abandoned": 1, "cluster.up.dragoman.retry_abandoned.buffer_limit": 1, "cluster.up.upstream_rq_retry": 0}, false},
 		// The second attempt takes what was held, and then needs more than may be kept.
 		"held back": {"{hold_client: true}", 200, map[string]uint64{
 			"cluster.up.retry_or_shadow_abandoned": 1, "cluster.up.dragoman.retry_abandoned.memory_limit": 1, "cluster.up.upstream_rq_retry_success": 1}, true},
@@ -205,6 +207,24 @@ func TestBodyBeforeConnection(t *testing.T) {
 			t.Error("no attempt to connect has failed")
 		}
 	})
+}
+
+// With a limit of 0, no body is kept.
+func TestBodyWithoutBuffer(t *testing.T) {
+	for _, field := range []string{"request_body_buffer_limit", "per_request_buffer_limit_bytes"} {
+		scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+			calls := 0
+			route := strings.Replace(retrying(""), "{match", "{"+field+": 0, match", 1)
+			p := m.Start(t, scripttest.Config{Routes: []string{route}}, scripttest.Upstream{Serve: func(r *scripttest.Call) {
+				calls = r.N
+				r.Reply("503 Service Unavailable", "no")
+			}})
+			if a := p.Ask(scripttest.Message("POST", "/", "x")); a.Status != 503 || a.Body != "no" || calls != 1 {
+				t.Errorf("%s: %d calls, got %+v", field, calls, a)
+			}
+			p.Stats(map[string]uint64{"cluster.up.retry_or_shadow_abandoned": 1})
+		})
+	}
 }
 
 // The client goes away, or the answer comes, while the body is being kept: nothing is left behind.

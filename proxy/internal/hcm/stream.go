@@ -176,9 +176,14 @@ func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
 	s.fm.DecodeHeaders(head, end)
 }
 
+// bufferLimit is the stream's limit in bytes, 0 for none: that of the route, or of the connection. A stream of HTTP/2 has its window
+// instead.
 func (s *Stream) bufferLimit() int {
-	if s.route != nil && s.route.HasBufferLimit {
+	if s.route != nil && s.route.BufferLimit > 0 {
 		return s.route.BufferLimit
+	}
+	if s.h.isH2 {
+		return int(s.h.cfg.H2.InitialStreamWindow)
 	}
 	return s.h.cfg.BufferLimit
 }

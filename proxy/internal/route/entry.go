@@ -85,7 +85,8 @@ type Entry struct {
 	DirectType   string
 	RedirectTo   *RedirectAction
 
-	// BufferLimit is request_body_buffer_limit (or the older per_request_buffer_limit_bytes); HasBufferLimit: set.
+	// BufferLimit is request_body_buffer_limit (or the older per_request_buffer_limit_bytes); HasBufferLimit: set. With 0, no body is
+	// kept for a retry.
 	BufferLimit    int
 	HasBufferLimit bool
 

@@ -10,6 +10,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
@@ -116,9 +117,9 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	if err = c.cors(e, vh.Cors, r.GetRoute().GetCors()); err != nil { //nolint:staticcheck // deprecated and still accepted
 		return nil, err
 	}
-	for _, l := range []interface{ GetValue() uint32 }{vh.PerRequestBufferLimitBytes, r.PerRequestBufferLimitBytes} { //nolint:staticcheck // deprecated and still accepted
-		if l != nil && l.GetValue() > 0 {
-			e.BufferLimit, e.HasBufferLimit = int(l.GetValue()), true
+	for _, l := range []*wrapperspb.UInt32Value{vh.PerRequestBufferLimitBytes, r.PerRequestBufferLimitBytes} { //nolint:staticcheck // deprecated and still accepted
+		if l != nil {
+			e.BufferLimit, e.HasBufferLimit = int(l.Value), true
 		}
 	}
 	if l := vh.RequestBodyBufferLimit; l != nil {

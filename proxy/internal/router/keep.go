@@ -71,6 +71,15 @@ func (r *Router) abandoned(why *abandonment) {
 	r.info.Metadata().Set(route.RetryNamespace, "abandoned", why.name)
 }
 
+// bufferLimit is how much of the body may be kept for a retry; ok is false if that is not limited.
+func (r *Router) bufferLimit() (bytes int, ok bool) {
+	if r.rt.HasBufferLimit {
+		return r.rt.BufferLimit, true
+	}
+	bytes = r.cb.BufferLimit()
+	return bytes, bytes > 0
+}
+
 // keeping gives the request a keeper, for its route asks for one.
 func (r *Router) keeping(o *route.RetryBuffer) {
 	k := &keeper{r: r, opt: o, memory: o.MemoryBytes}
@@ -78,7 +87,9 @@ func (r *Router) keeping(o *route.RetryBuffer) {
 		k.most = o.FileBytes
 	}
 	if k.memory == 0 {
-		k.memory = int64(r.cb.BufferLimit())
+		if limit, ok := r.bufferLimit(); ok {
+			k.memory = int64(max(limit, 1))
+		}
 		if k.most > 0 && (k.memory == 0 || k.memory > fileMemory) {
 			k.memory = fileMemory
 		}

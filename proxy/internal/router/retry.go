@@ -19,6 +19,7 @@ type retryState struct {
 	codes  []int
 	names  []string // of response headers that an internal client wants retries for
 	taken  bool     // a retry is counted in the circuit breaker
+	asked  bool     // how long to wait is what the upstream has asked for
 }
 
 const defaultBackoffMs = 25
@@ -217,7 +218,6 @@ func (r *Router) schedule(h *http.HeaderMap) bool {
 		}
 	}
 	s.count++
-	r.inc(stats.ClusterUpstreamRqRetry)
 	r.waiting, r.timedOut = true, false
 	r.w.Arm(&r.backoff, r.wait(h))
 	return true
@@ -232,13 +232,13 @@ func (r *Router) priority() int {
 
 // wait is how long to wait before the next attempt: what the upstream asks for, up to half as much again, or the back-off.
 func (r *Router) wait(h *http.HeaderMap) time.Duration {
+	r.retry.asked = false
 	if p := r.retry.policy; h != nil && p != nil && len(p.ResetHeaders) > 0 {
 		if d := p.Interval(h, r.w.Wall()); d > time.Millisecond {
-			r.inc(stats.ClusterUpstreamRqRetryBackoffRatelimited)
+			r.retry.asked = true
 			return d + r.jitter(d/2)
 		}
 	}
-	r.inc(stats.ClusterUpstreamRqRetryBackoffExponential)
 	return r.jitter(r.backoffLimit())
 }
 
@@ -274,6 +274,13 @@ func (r *Router) onBackoff() {
 		return
 	}
 	r.waiting = false
+	// A retry counts when it begins: the request may be over before.
+	r.inc(stats.ClusterUpstreamRqRetry)
+	if r.retry.asked {
+		r.inc(stats.ClusterUpstreamRqRetryBackoffRatelimited)
+	} else {
+		r.inc(stats.ClusterUpstreamRqRetryBackoffExponential)
+	}
 	r.again()
 }
 

@@ -322,8 +322,8 @@ func (r *Router) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 // keep copies data for a retry. Past the limit the retry is given up, silently if an attempt is under way, with 507 if none is
 // (the body would be lost). false: the request was answered.
 func (r *Router) keep(data *buffer.Buffer) bool {
-	limit := r.cb.BufferLimit()
-	if limit > 0 && r.body.Len()+data.Len() > limit {
+	limit, ok := r.bufferLimit()
+	if ok && r.body.Len()+data.Len() > limit {
 		r.abandoned(&overBuffer)
 		if r.try == nil && r.waiting {
 			r.reply(507, "exceeded request buffer limit while retrying upstream", "request_payload_exceeded_retry_buffer_limit")
