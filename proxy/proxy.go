@@ -36,19 +36,32 @@ type LoadOptions struct {
 	// OnUnknownField is told of each unknown field that passed, OnDeprecated of each use of a deprecated one: where, and what Envoy
 	// says of it. They may be called as late as in New.
 	OnUnknownField, OnDeprecated func(text string)
+	// MaxProblems bounds how many errors are told, of the clusters, of the listeners, and of the rest each; 0 means 100. The
+	// others are counted.
+	MaxProblems int
+
+	note func(p Problem) // Check's
+}
+
+func (o *LoadOptions) tell(f func(text string), e *config.Error) {
+	if f != nil {
+		f(e.Error())
+	}
+	if o.note != nil {
+		o.note(*e)
+	}
 }
 
 // LoadWith is Load with options.
 func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 	unknown := new(int)
-	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, Env: o.Env, OnUnknownField: func(e *config.Error) {
+	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, Env: o.Env, MaxErrors: o.MaxProblems}
+	opts.OnUnknownField = func(e *config.Error) {
 		*unknown++
-		if o.OnUnknownField != nil {
-			o.OnUnknownField(e.Error())
-		}
-	}}
-	if o.OnDeprecated != nil {
-		opts.OnDeprecated = func(e *config.Error) { o.OnDeprecated(e.Error()) }
+		o.tell(o.OnUnknownField, e)
+	}
+	if o.OnDeprecated != nil || o.note != nil {
+		opts.OnDeprecated = func(e *config.Error) { o.tell(o.OnDeprecated, e) }
 	}
 	s, err := config.Open(path, opts)
 	if err != nil {

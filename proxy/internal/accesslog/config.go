@@ -46,13 +46,16 @@ type Deps struct {
 // NewAll builds the loggers of a list. If one fails, those that were built are released.
 func NewAll(list []*accesslogv3.AccessLog, d *Deps) (accesslog.Loggers, error) {
 	var out accesslog.Loggers
-	for _, a := range list {
+	var errs config.Errors
+	for i, a := range list {
 		l, err := New(a, d)
-		if err != nil {
-			ReleaseAll(out)
-			return nil, err
+		if errs.Collect(fmt.Sprintf("[%d]", i), err) {
+			out = append(out, l)
 		}
-		out = append(out, l)
+	}
+	if err := errs.Err(); err != nil {
+		ReleaseAll(out)
+		return nil, err
 	}
 	return out, nil
 }
@@ -60,19 +63,22 @@ func NewAll(list []*accesslogv3.AccessLog, d *Deps) (accesslog.Loggers, error) {
 // New builds one logger with its filter. Give it up with Release.
 func New(a *accesslogv3.AccessLog, d *Deps) (accesslog.Logger, error) {
 	var filter accesslog.Filter
+	var errs config.Errors
 	if a.GetFilter() != nil {
 		var err error
-		if filter, err = NewFilter(a.GetFilter(), d); err != nil {
-			return nil, err
-		}
+		filter, err = NewFilter(a.GetFilter(), d)
+		errs.Collect("filter", err)
 	}
 	msg, url, err := config.Unpack(a.GetTypedConfig(), d.Resolver)
-	if err != nil {
-		return nil, fmt.Errorf("access log %s: %w", a.GetName(), err)
+	if !errs.Collect("typed_config", err) {
+		return nil, errs.Err()
 	}
 	l, err := newLogger(a.GetName(), url, msg, d)
-	if err != nil {
-		return nil, err
+	if errs.Collect("typed_config", err); errs.Len() > 0 {
+		if err == nil {
+			ReleaseAll(accesslog.Loggers{l})
+		}
+		return nil, errs.Err()
 	}
 	if filter != nil {
 		l = Filtered(filter, l)

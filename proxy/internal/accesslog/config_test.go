@@ -122,18 +122,18 @@ func TestConfigErrors(t *testing.T) {
 		return a
 	}
 	for want, a := range map[string]*accesslogv3.AccessLog{
-		"Not supported field in StreamInfo: BOGUS": lf(inline("%BOGUS%")),
-		"Invalid path: /nope":                      lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/nope"}})),
-		"Environment variable doesn't exist: NOPE": lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_EnvironmentVariable{EnvironmentVariable: "NOPE"}})),
-		"Formatter not found: zz":                  lf(withFormatter),
-		"Didn't find a registered implementation for 'x' with type URL: 'google.protobuf.StringValue'": {Name: "x",
+		"typed_config: Not supported field in StreamInfo: BOGUS": lf(inline("%BOGUS%")),
+		"typed_config: Invalid path: /nope":                      lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/nope"}})),
+		"typed_config: Environment variable doesn't exist: NOPE": lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_EnvironmentVariable{EnvironmentVariable: "NOPE"}})),
+		"typed_config: Formatter not found: zz":                  lf(withFormatter),
+		"typed_config: Didn't find a registered implementation for 'x' with type URL: 'google.protobuf.StringValue'": {Name: "x",
 			ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: pack(t, &wrapperspb.StringValue{})}},
-		"Didn't find a registered implementation for 'x' with type URL: ''": {Name: "x"},
-		"Didn't find a registered implementation for 'e' with type URL: ''": filter(&accesslogv3.AccessLogFilter{
+		"typed_config: Didn't find a registered implementation for 'x' with type URL: ''": {Name: "x"},
+		"filter: Didn't find a registered implementation for 'e' with type URL: ''": filter(&accesslogv3.AccessLogFilter{
 			FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{ExtensionFilter: &accesslogv3.ExtensionFilter{Name: "e"}}}),
-		"access log traceable_filter is not supported yet": filter(&accesslogv3.AccessLogFilter{
+		"filter: access log traceable_filter is not supported yet": filter(&accesslogv3.AccessLogFilter{
 			FilterSpecifier: &accesslogv3.AccessLogFilter_TraceableFilter{TraceableFilter: &accesslogv3.TraceableFilter{}}}),
-		`access log response_flag_filter: there is no response flag "XX"`: filter(&accesslogv3.AccessLogFilter{
+		`filter: access log response_flag_filter: there is no response flag "XX"`: filter(&accesslogv3.AccessLogFilter{
 			FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"XX"}}}}),
 	} {
 		if _, err := accesslog.New(a, r.deps()); err == nil || err.Error() != want {

@@ -51,27 +51,26 @@ func Build(cfg *clusterv3.Cluster, d *Deps) (*Cluster, error) { return build(cfg
 
 // build is Build for a cluster that takes over the hosts of prev which it has too.
 func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
-	if err := config.Refuse(clusterGaps, cfg, ""); err != nil {
-		return nil, err
-	}
+	var errs config.Errors
+	errs.Collect("", config.Refuse(clusterGaps, cfg, ""))
 	opts, err := buildOptions(cfg, d)
-	if err != nil {
-		return nil, err
-	}
+	errs.Collect("", err)
 	popts, err := buildPoolOptions(cfg, d)
-	if err != nil {
-		return nil, err
-	}
+	errs.Collect("", err)
 	limits, err := buildLimits(cfg.GetCircuitBreakers())
-	if err != nil {
-		return nil, err
+	errs.Collect("circuit_breakers", err)
+	a, err := buildAssignment(cfg, opts.Type)
+	errs.Collect("", err)
+	if errs.Len() > 0 { // what would come later is looked at for its errors only
+		_, err := newSource(&Cluster{name: cfg.GetName(), opts: &opts}, cfg, d, &assignment{})
+		errs.Collect("", err)
+		transport, err := buildTransport(cfg, d, discarded(d))
+		errs.Collect("", err)
+		closeTransport(transport)
+		return nil, errs.Err()
 	}
 	opts.LB.PanicThreshold = panicThreshold(d.Runtime, opts.LB.PanicThreshold)
 	limitsFromRuntime(d.Runtime, cfg.GetName(), &limits)
-	a, err := buildAssignment(cfg, opts.Type)
-	if err != nil {
-		return nil, err
-	}
 	c := &Cluster{name: cfg.GetName(), prev: prev, observability: cfg.GetAltStatName(), workers: int32(len(d.Workers))}
 	if m := readMetadata(cfg.GetMetadata()); m != nil {
 		c.meta = m.Spaces
@@ -97,6 +96,9 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	return c, nil
 }
 
+// discarded is the scope of what is built only to find out what is wrong with it.
+func discarded(d *Deps) apistats.Scope { return stats.NewStore().Root() }
+
 func (c *Cluster) scope(d *Deps) apistats.Scope {
 	return d.Store.Root().Scope("cluster").Scope(c.ObservabilityName())
 }
@@ -108,17 +110,21 @@ func notYet(path string) error { return rejected(path, "not supported yet") }
 
 // buildTransport makes what makes the transport sockets; nil: plain bytes.
 func buildTransport(cfg *clusterv3.Cluster, d *Deps, scope apistats.Scope) (pool.TransportFactory, error) {
+	var errs config.Errors
 	other, err := buildSocket(cfg.GetName(), "transport_socket", cfg.GetTransportSocket(), d, scope)
-	if err != nil || len(cfg.GetTransportSocketMatches()) == 0 {
-		return other, err
+	errs.Collect("", err)
+	if len(cfg.GetTransportSocketMatches()) == 0 {
+		return other, errs.Err()
 	}
 	t := &transports{other: other}
 	for i, m := range cfg.GetTransportSocketMatches() {
 		f, err := buildSocket(cfg.GetName(), fmt.Sprintf("transport_socket_matches[%d].transport_socket", i), m.GetTransportSocket(), d, scope)
-		if err != nil {
-			return nil, err
-		}
+		errs.Collect("", err)
 		t.matches = append(t.matches, transportMatch{name: m.GetName(), match: m.GetMatch().AsMap(), factory: f})
+	}
+	if err := errs.Err(); err != nil {
+		t.Close()
+		return nil, err
 	}
 	return t, nil
 }
@@ -130,7 +136,8 @@ func buildSocket(cluster, path string, ts *corev3.TransportSocket, d *Deps, scop
 	if d.Transport == nil {
 		return nil, notYet(path)
 	}
-	return d.Transport(cluster, ts, scope)
+	f, err := d.Transport(cluster, ts, scope)
+	return f, config.At(path, err)
 }
 
 func isRawBuffer(ts *corev3.TransportSocket) bool {
@@ -140,22 +147,18 @@ func isRawBuffer(ts *corev3.TransportSocket) bool {
 
 // buildOptions reads what concerns the choice of hosts.
 func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
-	if o.Type, err = buildType(cfg); err != nil {
-		return o, err
-	}
-	if err := buildLB(cfg, d, &o); err != nil {
-		return o, err
-	}
-	if err := buildDNS(cfg, &o.DNS); err != nil {
-		return o, err
-	}
+	var errs config.Errors
+	o.Type, err = buildType(cfg)
+	errs.Collect("", err)
+	errs.Collect("", buildLB(cfg, d, &o))
+	errs.Collect("", buildDNS(cfg, &o.DNS))
 	common := cfg.GetCommonLbConfig()
 	o.MergeWindow = duration(common.GetUpdateMergeWindow(), time.Second)
 	o.DrainOnChange = common.GetCloseConnectionsOnHostSetChange()
 	o.CloseOnHealthFailure = cfg.GetCloseConnectionsOnHostHealthFailure()
 	o.IgnoreHealthOnRemoval = cfg.GetIgnoreHealthOnHostRemoval()
 	o.NoWarm = cfg.GetWaitForWarmOnInit() != nil && !cfg.GetWaitForWarmOnInit().GetValue()
-	return o, nil
+	return o, errs.Err()
 }
 
 // typeNames are the names of the built-in types as cluster_type has them.
@@ -178,7 +181,7 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 			if !knownTypes[ct.GetName()] {
 				return 0, rejected("cluster_type", "Didn't find a registered cluster factory implementation for name: '"+ct.GetName()+"'")
 			}
-			return 0, notYet("cluster_type " + ct.GetName())
+			return 0, &config.Error{Path: "cluster_type", Msg: ct.GetName() + ": not supported yet", Kind: config.Unsupported, Extension: ct.GetName()}
 		}
 		return t, nil
 	}
@@ -197,7 +200,7 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 				" is not valid for Cluster type ORIGINAL_DST. Only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'")
 		}
 	}
-	return 0, notYet("type " + cfg.GetType().String())
+	return 0, rejected("type", cfg.GetType().String()+": not supported yet")
 }
 
 func duration(d *durationpb.Duration, def time.Duration) time.Duration {

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -23,25 +25,24 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 		return &assignment{}, nil
 	}
 	a, err := readAssignment(la, "load_assignment.")
-	if err != nil {
-		return nil, err
-	}
+	var errs config.Errors
+	errs.Collect("", err)
 	if t == Static {
 		for _, l := range a.localities {
 			for _, e := range l.endpoints {
-				if !e.target.address.Valid() {
-					return nil, rejected(e.path, "malformed IP address: "+e.target.name+
-						". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'")
+				if !e.target.address.Valid() && e.path != "" {
+					errs.Collect(e.path+".socket_address.address", errors.New("malformed IP address: "+e.target.name+
+						". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"))
 				}
 			}
 		}
 	}
 	if t == LogicalDNS {
 		if len(a.localities) != 1 || len(a.localities[0].endpoints) != 1 {
-			return nil, rejected("load_assignment", logicalDNSShape(len(a.localities)))
+			errs.Collect("load_assignment", errors.New(logicalDNSShape(len(a.localities))))
 		}
 	}
-	return a, nil
+	return a, errs.Err()
 }
 
 func logicalDNSShape(localities int) string {
@@ -55,23 +56,26 @@ func logicalDNSShape(localities int) string {
 func readAssignment(la *endpointv3.ClusterLoadAssignment, path string) (*assignment, error) {
 	a := &assignment{overprovisioning: number(la.GetPolicy().GetOverprovisioningFactor(), lb.DefaultOverprovisioning),
 		weightedHealth: la.GetPolicy().GetWeightedPriorityHealth()}
-	switch {
-	case len(la.GetPolicy().GetDropOverloads()) > 0:
-		return nil, notYet(path + "policy.drop_overloads")
-	case la.GetPolicy().GetEndpointStaleAfter() != nil:
-		return nil, notYet(path + "policy.endpoint_stale_after")
-	case len(la.GetNamedEndpoints()) > 0:
-		return nil, notYet(path + "named_endpoints")
+	var errs config.Errors
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"policy.drop_overloads", len(la.GetPolicy().GetDropOverloads()) > 0},
+		{"policy.endpoint_stale_after", la.GetPolicy().GetEndpointStaleAfter() != nil},
+		{"named_endpoints", len(la.GetNamedEndpoints()) > 0},
+	} {
+		if f.set {
+			errs.Collect("", notYet(path+f.name))
+		}
 	}
 	a.localities = make([]locality, 0, len(la.GetEndpoints()))
 	for i, l := range la.GetEndpoints() {
 		x, err := readLocality(l, fmt.Sprintf("%sendpoints[%d].", path, i))
-		if err != nil {
-			return nil, err
-		}
+		errs.Collect("", err)
 		a.localities = append(a.localities, x)
 	}
-	return a, nil
+	return a, errs.Err()
 }
 
 func readLocality(l *endpointv3.LocalityLbEndpoints, path string) (x locality, err error) {
@@ -83,6 +87,7 @@ func readLocality(l *endpointv3.LocalityLbEndpoints, path string) (x locality, e
 	case l.GetPriority() > MaxPriority:
 		return x, rejected(path+"priority", "priority must be at most 128")
 	}
+	var errs config.Errors
 	x.priority, x.weight = l.GetPriority(), l.GetLoadBalancingWeight().GetValue()
 	if p := l.GetLocality(); p.GetRegion() != "" || p.GetZone() != "" || p.GetSubZone() != "" {
 		x.place = &host.Locality{Region: p.GetRegion(), Zone: p.GetZone(), SubZone: p.GetSubZone()}
@@ -91,9 +96,7 @@ func readLocality(l *endpointv3.LocalityLbEndpoints, path string) (x locality, e
 	x.endpoints = make([]endpoint, 0, len(l.GetLbEndpoints()))
 	for i, e := range l.GetLbEndpoints() {
 		ep, err := readEndpoint(e, fmt.Sprintf("%slb_endpoints[%d].", path, i))
-		if err != nil {
-			return x, err
-		}
+		errs.Collect("", err)
 		if common != nil {
 			if ep.extra == nil {
 				ep.extra = &host.Extra{}
@@ -102,7 +105,7 @@ func readLocality(l *endpointv3.LocalityLbEndpoints, path string) (x locality, e
 		}
 		x.endpoints = append(x.endpoints, ep)
 	}
-	return x, nil
+	return x, errs.Err()
 }
 
 func readEndpoint(e *endpointv3.LbEndpoint, path string) (ep endpoint, err error) {

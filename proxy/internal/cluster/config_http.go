@@ -1,6 +1,10 @@
 package cluster
 
 import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -79,36 +83,37 @@ func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
 	o := &poolOptions{}
 	o.ConnectTimeout = duration(cfg.GetConnectTimeout(), pool.DefaultConnectTimeout)
 	o.BufferLimit = number(cfg.GetPerConnectionBufferLimitBytes(), pool.DefaultBufferLimit)
-	if err := buildSockets(cfg, d, &o.Options); err != nil {
-		return nil, err
-	}
+	var errs config.Errors
+	errs.Collect("", buildSockets(cfg, d, &o.Options))
 	c, err := protocol(cfg, &o.Options)
-	if err != nil {
-		return nil, err
+	errs.Collect("", err)
+	if c == nil {
+		return nil, errs.Err()
 	}
 	o.MaxRequests = number(cfg.GetMaxRequestsPerConnection(), 0) //nolint:staticcheck // deprecated, still read by Envoy
-	if err := c.buildCommon(o); err != nil {
-		return nil, err
-	}
-	if err := c.buildH1(o); err != nil {
-		return nil, err
-	}
-	return o, c.buildH2(o)
+	errs.Collect("", c.buildCommon(o))
+	errs.Collect("", c.buildH1(o))
+	errs.Collect("", c.buildH2(o))
+	return o, errs.Err()
 }
 
 // protocol finds out where the protocol options are, and which protocol they mean.
 func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
-	for name, any := range cfg.GetTypedExtensionProtocolOptions() {
-		if name == httpOptionsName {
-			return typedProtocol(any, o)
+	var errs config.Errors
+	for _, name := range slices.Sorted(maps.Keys(cfg.GetTypedExtensionProtocolOptions())) {
+		path := "typed_extension_protocol_options[" + strconv.Quote(name) + "]"
+		switch {
+		case name == httpOptionsName:
+		case strings.HasPrefix(name, "envoy."):
+			errs.Collect("", notYet(path))
+		default:
+			errs.Collect(path, errors.New("Didn't find a registered network or http filter or protocol options implementation for name: '"+name+"'")) //nolint:staticcheck // Envoy's text
 		}
 	}
-	for name := range cfg.GetTypedExtensionProtocolOptions() {
-		if strings.HasPrefix(name, "envoy.") {
-			return nil, notYet("typed_extension_protocol_options." + name)
-		}
-		return nil, rejected("typed_extension_protocol_options",
-			"Didn't find a registered network or http filter or protocol options implementation for name: '"+name+"'")
+	if any := cfg.GetTypedExtensionProtocolOptions()[httpOptionsName]; any != nil {
+		c, err := typedProtocol(any, o)
+		errs.Collect("", err)
+		return c, errs.Err()
 	}
 	c := &httpConfig{common: cfg.GetCommonHttpProtocolOptions(), //nolint:staticcheck // deprecated, still read by Envoy
 		h1: cfg.GetHttpProtocolOptions(), h2: cfg.GetHttp2ProtocolOptions()} //nolint:staticcheck // deprecated, still read by Envoy
@@ -119,22 +124,21 @@ func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
 	case c.h2 != nil:
 		o.Protocol = pool.HTTP2
 	}
-	return c, nil
+	return c, errs.Err()
 }
 
 func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
-	const path = "typed_extension_protocol_options." + httpOptionsName + "."
+	const path = `typed_extension_protocol_options["` + httpOptionsName + `"].`
 	var m httpv3.HttpProtocolOptions
 	if err := any.UnmarshalTo(&m); err != nil {
-		return nil, rejected(path, err.Error())
+		return nil, rejected(strings.TrimSuffix(path, "."), err.Error())
 	}
 	upstreamHTTP(o, m.GetUpstreamHttpProtocolOptions())
+	var errs config.Errors
 	if len(m.GetHttpFilters()) > 0 && !onlyUpstreamCodec(&m) {
-		return nil, notYet(path + "http_filters")
+		errs.Collect("", notYet(path+"http_filters"))
 	}
-	if err := config.Refuse(protocolGaps, &m, path); err != nil {
-		return nil, err
-	}
+	errs.Collect("", config.Refuse(protocolGaps, &m, path))
 	c := &httpConfig{path: path, common: m.GetCommonHttpProtocolOptions()}
 	switch u := m.GetUpstreamProtocolOptions().(type) {
 	case *httpv3.HttpProtocolOptions_ExplicitHttpConfig_:
@@ -155,7 +159,7 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 		c.h1, c.h2 = x.GetHttpProtocolOptions(), x.GetHttp2ProtocolOptions()
 		c.path += "auto_config."
 	}
-	return c, nil
+	return c, errs.Err()
 }
 
 // onlyUpstreamCodec tells whether the filter chain is what we do without one.

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -62,13 +64,13 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	case clusterv3.Cluster_MAGLEV:
 		size, err := maglevSize(cfg.GetMaglevLbConfig().GetTableSize())
 		if err != nil {
-			return err
+			return config.At("maglev_lb_config", err)
 		}
 		o.LB.Policy = lb.Maglev{Size: size, Hashing: hashing(common.GetConsistentHashingLbConfig())}
 	case clusterv3.Cluster_LOAD_BALANCING_POLICY_CONFIG:
 		return rejected("lb_policy", "cluster: field load_balancing_policy need to be set")
 	default:
-		return notYet("lb_policy " + p.String())
+		return rejected("lb_policy", p.String()+": not supported yet")
 	}
 	return hashLocality(o)
 }
@@ -78,7 +80,7 @@ func hashLocality(o *Options) error {
 	switch o.LB.Policy.(type) {
 	case lb.RingHash, lb.Maglev:
 		if o.LB.LocalityWeighted {
-			return notYet("locality_weighted_lb_config with consistent hashing")
+			return rejected("common_lb_config.locality_weighted_lb_config", "with consistent hashing: not supported yet")
 		}
 	}
 	return nil
@@ -104,7 +106,7 @@ func ringSize(n *wrapperspb.UInt64Value, def uint64) uint64 {
 func maglevSize(n *wrapperspb.UInt64Value) (uint64, error) {
 	size := ringSize(n, lb.DefaultMaglevSize)
 	if !prime(size) {
-		return 0, rejected("maglev_lb_config.table_size", "The table size of maglev must be prime number")
+		return 0, rejected("table_size", "The table size of maglev must be prime number")
 	}
 	return size, nil
 }
@@ -123,11 +125,11 @@ func leastRequest(choices *wrapperspb.UInt32Value, bias *corev3.RuntimeDouble, s
 // buildPolicies takes the first policy of load_balancing_policy that we know, as Envoy does.
 func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	var names []string
-	for _, p := range cfg.GetLoadBalancingPolicy().GetPolicies() {
+	for i, p := range cfg.GetLoadBalancingPolicy().GetPolicies() {
 		ec := p.GetTypedExtensionConfig()
 		ok, err := buildPolicy(ec, d, o)
 		if err != nil {
-			return err
+			return config.At(fmt.Sprintf("load_balancing_policy.policies[%d].typed_extension_config.typed_config", i), err)
 		}
 		if ok {
 			return nil
@@ -138,10 +140,7 @@ func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 		cfg.GetName()+"' with names from ["+strings.Join(names, ", ")+"]")
 }
 
-// policyPath is where the fields of one policy are.
-const policyPath = "load_balancing_policy.policies.typed_extension_config."
-
-// buildPolicy reads one policy; false: it is not known.
+// buildPolicy reads one policy; false: it is not known. Errors name fields of its typed_config.
 func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, error) {
 	any := ec.GetTypedConfig()
 	var err error
@@ -161,13 +160,13 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 	switch {
 	case read(&rr):
 		if rr.GetSlowStartConfig() != nil {
-			return false, notYet(policyPath + "slow_start_config")
+			return false, notYet("slow_start_config")
 		}
 		o.LB.Policy = lb.RoundRobin{}
 		return true, orErr(err, localityLB(rr.GetLocalityLbConfig(), o))
 	case read(&lr):
 		if lr.GetSlowStartConfig() != nil {
-			return false, notYet(policyPath + "slow_start_config")
+			return false, notYet("slow_start_config")
 		}
 		o.LB.Policy = leastRequest(lr.GetChoiceCount(), lr.GetActiveRequestBias(),
 			lr.GetSelectionMethod() == leastrequestv3.LeastRequest_FULL_SCAN || lr.GetEnableFullScan().GetValue()) //nolint:staticcheck // deprecated, still read by Envoy
@@ -176,13 +175,13 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 		o.LB.Policy = lb.Random{}
 		return true, orErr(err, localityLB(rnd.GetLocalityLbConfig(), o))
 	case read(&wrr):
-		for _, p := range wrr.GetEndpointPickingPolicy().GetPolicies() {
+		for i, p := range wrr.GetEndpointPickingPolicy().GetPolicies() {
 			if ok, e := buildPolicy(p.GetTypedExtensionConfig(), d, o); ok || e != nil {
 				o.LB.LocalityWeighted = true
-				return ok, e
+				return ok, config.At(fmt.Sprintf("endpoint_picking_policy.policies[%d].typed_extension_config.typed_config", i), e)
 			}
 		}
-		return false, orErr(err, rejected(policyPath+"endpoint_picking_policy", "no supported endpoint picking policy."))
+		return false, orErr(err, rejected("endpoint_picking_policy", "no supported endpoint picking policy."))
 	}
 	if ok, err := hashPolicy(any, o); ok || err != nil {
 		return ok, err
@@ -203,13 +202,13 @@ func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
 		}
 		low, high := ringSize(rh.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(rh.GetMaximumRingSize(), lb.DefaultRingMax)
 		if low > high {
-			return false, rejected(policyPath+"minimum_ring_size", ringSizes(low, high))
+			return false, rejected("minimum_ring_size", ringSizes(low, high))
 		}
 		p := lb.RingHash{Min: low, Max: high, Murmur: rh.GetHashFunction() == ringhashv3.RingHash_MURMUR_HASH_2}
 		p.Hashing = hashing(&rh) //nolint:staticcheck // deprecated, still read by Envoy
 		if c := rh.GetConsistentHashingLbConfig(); c != nil {
 			if len(c.GetHashPolicy()) > 0 {
-				return false, notYet(policyPath + "consistent_hashing_lb_config.hash_policy")
+				return false, notYet("consistent_hashing_lb_config.hash_policy")
 			}
 			p.Hashing = hashing(c)
 		}
@@ -224,7 +223,7 @@ func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
 		}
 		c := mg.GetConsistentHashingLbConfig()
 		if len(c.GetHashPolicy()) > 0 {
-			return false, notYet(policyPath + "consistent_hashing_lb_config.hash_policy")
+			return false, notYet("consistent_hashing_lb_config.hash_policy")
 		}
 		o.LB.Policy = lb.Maglev{Size: size, Hashing: hashing(c)}
 		o.LB.LocalityWeighted = mg.GetLocalityWeightedLbConfig() != nil
@@ -239,7 +238,7 @@ func localityLB(c *commonv3.LocalityLbConfig, o *Options) error {
 	// Zone aware routing begins with cluster_manager.local_cluster_name: without it the rest of its settings does nothing.
 	if z := c.GetZoneAwareLbConfig(); z != nil {
 		if z.GetForceLocalZone() != nil {
-			return notYet("load_balancing_policy.policies.typed_extension_config.locality_lb_config.zone_aware_lb_config.force_local_zone")
+			return notYet("locality_lb_config.zone_aware_lb_config.force_local_zone")
 		}
 		o.LB.FailOnPanic = z.GetFailTrafficOnPanic()
 	}

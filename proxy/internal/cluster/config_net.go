@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,27 +17,22 @@ import (
 
 // buildLimits reads the thresholds of both priorities. The first entry of a priority counts.
 func buildLimits(cb *clusterv3.CircuitBreakers) (l [pool.NumPriorities]pool.Limits, err error) {
+	var errs config.Errors
 	for p := range l {
 		l[p] = pool.DefaultLimits
-		if t := threshold(cb.GetThresholds(), p); t != nil {
-			if err := buildThreshold(t, &l[p]); err != nil {
-				return l, err
-			}
+		if i := threshold(cb.GetThresholds(), p); i >= 0 {
+			errs.Collect(fmt.Sprintf("thresholds[%d]", i), buildThreshold(cb.GetThresholds()[i], &l[p]))
 		}
-		if t := threshold(cb.GetPerHostThresholds(), p); t != nil {
-			l[p].PerHostConnections = number(t.GetMaxConnections(), pool.Unlimited)
+		if i := threshold(cb.GetPerHostThresholds(), p); i >= 0 {
+			l[p].PerHostConnections = number(cb.GetPerHostThresholds()[i].GetMaxConnections(), pool.Unlimited)
 		}
 	}
-	return l, nil
+	return l, errs.Err()
 }
 
-func threshold(list []*clusterv3.CircuitBreakers_Thresholds, priority int) *clusterv3.CircuitBreakers_Thresholds {
-	for _, t := range list {
-		if int(t.GetPriority()) == priority {
-			return t
-		}
-	}
-	return nil
+// threshold returns which entry counts for a priority, -1 if there is none.
+func threshold(list []*clusterv3.CircuitBreakers_Thresholds, priority int) int {
+	return slices.IndexFunc(list, func(t *clusterv3.CircuitBreakers_Thresholds) bool { return int(t.GetPriority()) == priority })
 }
 
 func buildThreshold(t *clusterv3.CircuitBreakers_Thresholds, l *pool.Limits) error {

@@ -24,7 +24,7 @@ func TestConfigErrors(t *testing.T) {
 	ep := func(a string) string { return strings.Replace(oneEndpoint, "%", a, 1) }
 	for _, c := range []struct{ yaml, want string }{
 		// Envoy's words.
-		{ep("foo.bar"), "load_assignment.endpoints[0].lb_endpoints[0].endpoint.address: malformed IP address: foo.bar. Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"},
+		{ep("foo.bar"), "load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: malformed IP address: foo.bar. Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"},
 		{"type: EDS", "eds_cluster_config: cannot create an EDS cluster without an EDS config"},
 		{"type: LOGICAL_DNS", "load_assignment: LOGICAL_DNS clusters must have a single host"},
 		{"type: LOGICAL_DNS, load_assignment: {cluster_name: a, endpoints: [{}]}", "load_assignment: LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint"},
@@ -40,18 +40,18 @@ func TestConfigErrors(t *testing.T) {
 		{"cluster_type: {name: bogus}", "cluster_type: Didn't find a registered cluster factory implementation for name: 'bogus'"},
 		{"upstream_bind_config: {source_address: {address: foo, port_value: 0}}", "upstream_bind_config.source_address.address: malformed IP address: foo"},
 		{`typed_extension_protocol_options: {x: {"@type": type.googleapis.com/envoy.config.core.v3.Metadata}}`,
-			"typed_extension_protocol_options: Didn't find a registered network or http filter or protocol options implementation for name: 'x'"},
+			`typed_extension_protocol_options["x"]: Didn't find a registered network or http filter or protocol options implementation for name: 'x'`},
 		{httpOptions + "auto_config: {}}}", "typed_extension_protocol_options: ALPN configured for cluster a which has a non-ALPN transport socket"},
 		// Ours.
 		{"outlier_detection: {}", "outlier_detection: not supported yet"},
 		{"health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]", "health_checks: not supported yet"},
-		{"lb_policy: RING_HASH, common_lb_config: {locality_weighted_lb_config: {}}", "locality_weighted_lb_config with consistent hashing: not supported yet"},
+		{"lb_policy: RING_HASH, common_lb_config: {locality_weighted_lb_config: {}}", "common_lb_config.locality_weighted_lb_config: with consistent hashing: not supported yet"},
 		{"round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}", "round_robin_lb_config.slow_start_config: not supported yet"},
-		{"cluster_type: {name: envoy.clusters.aggregate}", "cluster_type envoy.clusters.aggregate: not supported yet"},
+		{"cluster_type: {name: envoy.clusters.aggregate}", "cluster_type: envoy.clusters.aggregate: not supported yet"},
 		{"transport_socket: {name: envoy.transport_sockets.tls}", "transport_socket: not supported yet"},
 		{"http2_protocol_options: {allow_metadata: true}", "http2_protocol_options.allow_metadata: not supported yet"},
 		{httpOptions + "explicit_http_config: {http3_protocol_options: {}}}}",
-			"typed_extension_protocol_options.envoy.extensions.upstreams.http.v3.HttpProtocolOptions.explicit_http_config.http3_protocol_options: not supported yet"},
+			`typed_extension_protocol_options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].explicit_http_config.http3_protocol_options: not supported yet`},
 		{"load_assignment: {cluster_name: a, policy: {drop_overloads: [{category: x}]}}", "load_assignment.policy.drop_overloads: not supported yet"},
 	} {
 		r := newRig(t, 1)

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"weak"
 
 	"github.com/cespare/xxhash/v2"
 
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
@@ -96,7 +98,11 @@ type generation struct {
 func (m *Manager) AddStatic(cfg *clusterv3.Cluster) error {
 	s := m.slot(cfg.GetName())
 	if s.last() != nil {
-		return rejected("name", "cluster manager: duplicate cluster '"+cfg.GetName()+"'")
+		_, err := build(cfg, m.d, nil)
+		var errs config.Errors
+		errs.Collect("name", errors.New("cluster manager: duplicate cluster '"+cfg.GetName()+"'"))
+		errs.Collect("", err)
+		return errs.Err()
 	}
 	g, err := m.prepare(cfg, "", false)
 	if err != nil {

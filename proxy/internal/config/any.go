@@ -35,15 +35,16 @@ func (e *encoder) any(n yamlpos.Node) {
 	e.buf = append(e.buf, url...)
 	e.buf = append(e.buf, 0x12)
 	start := e.open()
-	before := e.errs.Len()
+	before, first := e.errs.Len(), len(e.errs.List)
 	if m.special == plainMessage {
 		e.fields(n, m, true)
 	} else {
 		e.anyValue(n, m)
 	}
-	if e.errs.Len() == before {
-		e.checkPayload(n, m, mt.New().Interface(), e.buf[start:])
-		if isTypedStruct(m.name) {
+	known := e.errs.List[first:]
+	if e.errs.Len() == before+len(known) { // one more would otherwise follow from what was only counted
+		e.checkPayload(n, m, mt.New().Interface(), e.buf[start:], known)
+		if isTypedStruct(m.name) && len(known) == 0 {
 			e.checkTypedStruct(n)
 		}
 	}
@@ -111,18 +112,19 @@ func (e *encoder) anyValue(n yamlpos.Node, m *message) {
 				e.body(c, m)
 			}
 		default:
-			e.unknown(c, t.KeyPos, Error{Msg: "no such field: '" + shorten(string(t.Key(c))) + "': fields in a well-known-typed Any must be @type or value"})
+			e.unknown(c, t.KeyPos, Error{Kind: UnknownField, Msg: "no such field: '" + shorten(string(t.Key(c))) + "': fields in a well-known-typed Any must be @type or value"})
 		}
 	}
 	e.path = e.path[:top]
 }
 
 // checkPayload runs the field rules of an Any's payload, which the validator of the outer message does not see.
-func (e *encoder) checkPayload(n yamlpos.Node, m *message, into proto.Message, wire []byte) {
+// known are the errors that it has already.
+func (e *encoder) checkPayload(n yamlpos.Node, m *message, into proto.Message, wire []byte, known []*Error) {
 	if e.opts.SkipValidation {
 		return
 	}
-	if m == e.lastType && bytes.Equal(wire, e.lastAny) {
+	if len(known) == 0 && m == e.lastType && bytes.Equal(wire, e.lastAny) {
 		return
 	}
 	if _, ok := into.(validatable); !ok {
@@ -133,8 +135,8 @@ func (e *encoder) checkPayload(n yamlpos.Node, m *message, into proto.Message, w
 		return
 	}
 	before := e.errs.Len()
-	e.validate(m, into)
-	if e.errs.Len() == before {
+	e.validate(m, into, known)
+	if e.errs.Len() == before && len(known) == 0 {
 		e.lastType, e.lastAny = m, append(e.lastAny[:0], wire...)
 	}
 }
@@ -160,11 +162,12 @@ func (e *encoder) checkTypedStruct(n yamlpos.Node) {
 		return
 	}
 	m := e.schema.message(mt.Descriptor())
-	at, before := len(e.buf), e.errs.Len()
+	at, before, first := len(e.buf), e.errs.Len(), len(e.errs.List)
 	e.path = append(e.path, frame{name: "value", index: -1})
 	e.body(value, m)
-	if e.errs.Len() == before {
-		e.checkPayload(value, m, mt.New().Interface(), e.buf[at:])
+	known := e.errs.List[first:]
+	if e.errs.Len() == before+len(known) {
+		e.checkPayload(value, m, mt.New().Interface(), e.buf[at:], known)
 	}
 	e.path = e.path[:len(e.path)-1]
 	e.buf = e.buf[:at]

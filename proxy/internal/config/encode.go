@@ -54,6 +54,9 @@ func (e *encoder) report(n yamlpos.Node, place func(yamlpos.Node) yamlpos.Pos, x
 	p := place(n)
 	x.File, x.Line, x.Col = p.File, p.Line, p.Col
 	x.Path = pathString(e.path)
+	if x.Kind == "" {
+		x.Kind = WrongType
+	}
 	e.errs.Add(&x, e.opts.maxErrors())
 }
 
@@ -292,6 +295,7 @@ func (e *encoder) unknownField(c yamlpos.Node, m *message) {
 	e.path[top] = frame{name: key, index: -1}
 	names := m.fieldNames()
 	x := Error{
+		Kind:       UnknownField,
 		Msg:        "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
 		Suggestion: nearest(key, names),
 	}
@@ -331,6 +335,7 @@ func (e *encoder) deprecated(c yamlpos.Node, f *field) {
 	parent := f.desc.ContainingMessage()
 	file := f.desc.ParentFile().Path()
 	e.note(e.opts.OnDeprecated, c, e.tree.KeyPos, Error{
+		Kind: Deprecated,
 		Msg: "Deprecated field: type " + string(parent.FullName()) + " Using deprecated option '" + string(f.desc.FullName()) +
 			"' from file " + file[strings.LastIndexByte(file, '/')+1:] + ". This configuration will be removed from Envoy soon.",
 	})

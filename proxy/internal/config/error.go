@@ -10,20 +10,24 @@ import (
 // Error is one thing that is wrong in a configuration. All fields but Msg may be empty: a resource that came over xDS
 // has a Path and no File.
 type Error struct {
-	File string
-	Line int
-	Col  int
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"col,omitempty"`
 	// Path is the full field path in proto names, e.g. static_resources.clusters[3].lb_policy. It runs through Any
 	// payloads without a mark: ...filters[0].typed_config.stat_prefix.
-	Path string
+	Path string `json:"path,omitempty"`
+	// Kind says what sort of mistake it is; "" until Classify.
+	Kind Kind `json:"kind"`
 	// Msg says what is wrong. It holds the key phrase that Envoy prints for the same mistake.
-	Msg string
+	Msg string `json:"message"`
 	// Found is the offending value as it was written, shortened.
-	Found string
+	Found string `json:"found,omitempty"`
 	// Allowed says what may stand there.
-	Allowed string
+	Allowed string `json:"allowed,omitempty"`
 	// Suggestion is the nearest valid name.
-	Suggestion string
+	Suggestion string `json:"suggestion,omitempty"`
+	// Extension is the message type or the name of an extension of Envoy that this build does not have.
+	Extension string `json:"extension,omitempty"`
 }
 
 // Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'?".
@@ -57,6 +61,8 @@ type Errors struct {
 	List []*Error
 	// More counts the errors beyond the limit, which are not in List.
 	More int
+
+	given int // reported before, elsewhere: they count for the limit
 }
 
 // DefaultMaxErrors is how many errors a load reports before it only counts.
@@ -88,7 +94,7 @@ func (e *Errors) Unwrap() []error {
 
 // Add appends x, or counts it when limit errors are there already.
 func (e *Errors) Add(x *Error, limit int) {
-	if len(e.List) >= limit {
+	if e.full(limit) {
 		e.More++
 		return
 	}
@@ -96,7 +102,7 @@ func (e *Errors) Add(x *Error, limit int) {
 }
 
 // full tells that a further error is only counted, so that nobody need work out what it says.
-func (e *Errors) full(limit int) bool { return len(e.List) >= limit }
+func (e *Errors) full(limit int) bool { return len(e.List)+e.given >= limit }
 
 // Len counts all errors, those beyond the limit too.
 func (e *Errors) Len() int { return len(e.List) + e.More }

@@ -279,10 +279,10 @@ func TestPositions(t *testing.T) {
 		t.Error(got)
 	}
 	cause := fmt.Errorf("cluster: %w", &config.Error{Path: "clusters[0].name", Msg: "m"})
-	if got := pos.Attach("static_resources", cause).Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: m" {
+	if got := pos.Attach("static_resources", cause).Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: m; found 'a'" {
 		t.Error(got)
 	}
-	if got := pos.Attach("static_resources.clusters", &config.Errors{List: []*config.Error{{Path: "[0].name", Msg: "m"}}, More: 1}).Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: m\nand 1 more errors" {
+	if got := pos.Attach("static_resources.clusters", &config.Errors{List: []*config.Error{{Path: "[0].name", Msg: "m"}}, More: 1}).Error(); got != "b.yaml:3:11: static_resources.clusters[0].name: m; found 'a'\nand 1 more errors" {
 		t.Error(got)
 	}
 	if got := pos.Attach("static_resources", errors.New("m")).Error(); got != "b.yaml:2:3: static_resources: m" {

@@ -18,7 +18,7 @@ func Refuse(t *gap.Table, m proto.Message, below string) error {
 	errs := &Errors{}
 	for _, path := range found {
 		path, value, _ := strings.Cut(path, "=")
-		errs.Add(&Error{Path: below + path, Msg: "not supported yet", Found: value}, DefaultMaxErrors)
+		errs.Add(&Error{Path: below + path, Kind: Unsupported, Msg: "not supported yet", Found: value}, DefaultMaxErrors)
 	}
 	if len(errs.List) == 1 {
 		return errs.List[0]

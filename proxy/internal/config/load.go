@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
@@ -109,9 +110,9 @@ func readFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("Invalid path: %s", path) //nolint:staticcheck // Envoy's text
+		return nil, &Error{Kind: Unreadable, Msg: "Invalid path: " + path}
 	case err != nil:
-		return nil, fmt.Errorf("unable to read file: %s: %w", path, err)
+		return nil, &Error{Kind: Unreadable, Msg: "unable to read file: " + path + ": " + err.Error()}
 	}
 	return data, nil
 }
@@ -208,12 +209,12 @@ func syntaxError(err error) error {
 	if !errors.As(err, &s) {
 		return err
 	}
-	return &Errors{List: []*Error{{File: s.Pos.File, Line: s.Pos.Line, Col: s.Pos.Col, Msg: s.Msg}}}
+	return &Errors{List: []*Error{{File: s.Pos.File, Line: s.Pos.Line, Col: s.Pos.Col, Kind: Unreadable, Msg: s.Msg}}}
 }
 
 func (l *loader) binary(name string, data []byte) error {
 	if err := proto.Unmarshal(data, l.msg); err != nil {
-		return fmt.Errorf("Unable to parse file %q as a binary protobuf (type %s): %w", name, l.root.name, err) //nolint:staticcheck // Envoy's text
+		return &Error{File: name, Kind: Unreadable, Msg: fmt.Sprintf("Unable to parse file %q as a binary protobuf (type %s): %v", name, l.root.name, err)}
 	}
 	if !l.opts.AllowUnknownFields {
 		unknownIn(l.msg.ProtoReflect(), "", l.errs)
@@ -225,7 +226,11 @@ func (l *loader) binary(name string, data []byte) error {
 func (l *loader) prototext(name string, data []byte) error {
 	o := prototext.UnmarshalOptions{DiscardUnknown: l.opts.AllowUnknownFields, Resolver: textResolver{l.opts.Resolver}}
 	if err := o.Unmarshal(data, l.msg); err != nil {
-		return fmt.Errorf("Unable to parse file %q as a text protobuf (type %s): %w", name, l.root.name, err) //nolint:staticcheck // Envoy's text
+		x := &Error{File: name, Kind: Unreadable, Msg: fmt.Sprintf("Unable to parse file %q as a text protobuf (type %s): %v", name, l.root.name, err)}
+		if _, place, ok := strings.Cut(err.Error(), "(line "); ok {
+			_, _ = fmt.Sscanf(place, "%d:%d", &x.Line, &x.Col)
+		}
+		return x
 	}
 	wire, err := proto.Marshal(l.msg)
 	if err != nil {
@@ -237,9 +242,6 @@ func (l *loader) prototext(name string, data []byte) error {
 
 // finish builds the message and runs the field rules.
 func (l *loader) finish() error {
-	if err := l.errs.Err(); err != nil {
-		return err
-	}
 	if err := proto.Unmarshal(l.wire, l.msg); err != nil {
 		return fmt.Errorf("cannot decode %s: %w", l.root.name, err)
 	}
@@ -252,7 +254,7 @@ func (l *loader) check(msg proto.Message, path string) {
 	if l.opts.SkipValidation {
 		return
 	}
-	w := walker{schema: l.schema, limit: l.opts.maxErrors(), errs: l.errs, pos: l.pos}
+	w := walker{schema: l.schema, limit: l.opts.maxErrors(), errs: l.errs, pos: l.pos, known: slices.Clone(l.errs.List)}
 	w.tryValidate(msg, path)
 	if l.opaque {
 		w.payloads(msg.ProtoReflect(), l.opts.Resolver, path, 0)
@@ -262,7 +264,7 @@ func (l *loader) check(msg proto.Message, path string) {
 // unknownIn refuses unknown fields of a binary message, as Envoy does.
 func unknownIn(m protoreflect.Message, path string, errs *Errors) {
 	if len(m.GetUnknown()) > 0 {
-		errs.Add(&Error{Path: path, Msg: "message " + string(m.Descriptor().FullName()) + " has unknown fields"}, DefaultMaxErrors)
+		errs.Add(&Error{Path: path, Kind: UnknownField, Msg: "message " + string(m.Descriptor().FullName()) + " has unknown fields"}, DefaultMaxErrors)
 	}
 	eachMessage(m, path, func(m protoreflect.Message, path string) { unknownIn(m, path, errs) })
 }

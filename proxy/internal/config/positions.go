@@ -27,10 +27,21 @@ func (p *Positions) Lookup(path string) (pos yamlpos.Pos, ok bool) {
 }
 
 // Error attaches the place of the field at path to an error that a later check found.
+// What stands there is what was found, unless x says something else of it, or quotes it.
 func (p *Positions) Error(path string, x Error) *Error {
-	pos, _ := p.Lookup(path)
+	n, ok := p.node(path)
 	x.Path = path
+	if n.tree == nil {
+		return &x
+	}
+	pos := n.tree.Pos(n.node)
 	x.File, x.Line, x.Col = pos.File, pos.Line, pos.Col
+	if k := n.tree.Kind(n.node); ok && x.Found == "" && (k == yamlpos.Bool || k == yamlpos.Number || k == yamlpos.String) {
+		if text := n.tree.Text(n.node); len(text) == 0 || !strings.Contains(x.Msg, string(text)) {
+			e := encoder{tree: n.tree}
+			x.Found = e.found(n.node)
+		}
+	}
 	return &x
 }
 

@@ -84,7 +84,7 @@ func typeName(url string) string { return url[strings.LastIndexByte(url, '/')+1:
 
 // unknownType explains a type URL that the resolver does not have.
 func unknownType(r Resolver, url string) Error {
-	x := Error{Msg: "could not find @type '" + shortenTo(url, 256) + "'"}
+	x := Error{Kind: UnknownType, Msg: "could not find @type '" + shortenTo(url, 256) + "'"}
 	name := typeName(url)
 	names := typeNames(r)
 	if s := nearestWithin(name, names, 4); s != "" {
@@ -92,6 +92,7 @@ func unknownType(r Resolver, url string) Error {
 		return x
 	}
 	if knownToEnvoy(name) && !slices.ContainsFunc(names, func(n string) bool { return packageOf(n) == packageOf(name) }) {
+		x.Kind, x.Extension = Unsupported, name
 		x.Msg += ": not supported yet: " + packageOf(name) + " is an extension of Envoy that this build does not have"
 		return x
 	}

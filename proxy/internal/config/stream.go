@@ -15,6 +15,10 @@ import (
 // holds the text, of JSON without a tree of the static clusters and listeners; drop it when it has been read. It is not
 // safe for concurrent use.
 type Stream struct {
+	// Thorough hands items that broke a rule to the callee as well, so that it finds what else is wrong with them, and Skeleton
+	// returns what could be read beside its errors.
+	Thorough bool
+
 	l     *loader
 	whole *bootstrapv3.Bootstrap // the protobuf sources, nil without
 }
@@ -25,6 +29,8 @@ type Item[T proto.Message] struct {
 	Path    string // static_resources.clusters[Index]
 	Message T      // belongs to the callee
 	Raw     []byte // its serialized form; only valid during the call
+	// Broken: errors of it are known already (Stream.Thorough), so that values may be missing or out of range.
+	Broken bool
 }
 
 // Open reads a bootstrap as Load does, but decodes nothing yet: only mistakes of syntax are found.
@@ -57,7 +63,8 @@ func (s *Stream) Positions() *Positions { return s.l.pos }
 
 // Skeleton returns the bootstrap without its static clusters and listeners.
 func (s *Stream) Skeleton() (*bootstrapv3.Bootstrap, error) {
-	if err := s.l.errs.Err(); err != nil {
+	read := s.l.errs
+	if err := read.Err(); err != nil && !s.Thorough {
 		return nil, err
 	}
 	b := &bootstrapv3.Bootstrap{}
@@ -67,10 +74,8 @@ func (s *Stream) Skeleton() (*bootstrapv3.Bootstrap, error) {
 	if b.StaticResources != nil {
 		b.StaticResources.Clusters, b.StaticResources.Listeners = nil, nil
 	}
-	errs := &Errors{}
-	s.l.errs = errs
 	s.l.check(b, "")
-	return b, errs.Err()
+	return b, read.Err()
 }
 
 // Clusters decodes and checks the static clusters one by one and hands the good ones to do. Errors of the clusters are
@@ -93,80 +98,111 @@ func (s *Stream) Listeners(do func(Item[*listenerv3.Listener]) error) error {
 }
 
 func each[T proto.Message](s *Stream, name string, ready []T, make func() T, do func(Item[T]) error) error {
-	errs := &Errors{}
-	s.l.errs = errs
-	index := 0
-	use := func(msg T, raw []byte) error {
-		it := Item[T]{Index: index, Path: fmt.Sprintf("static_resources.%s[%d]", name, index), Message: msg, Raw: raw}
-		before := errs.Len()
-		s.l.check(msg, it.Path)
-		if errs.Len() > before {
-			return nil
-		}
-		return collect(errs, do(it), s.l.opts.maxErrors())
-	}
+	r := reader[T]{s: s, name: name, errs: &Errors{}, make: make, do: do}
 	for _, msg := range ready {
 		raw, err := proto.Marshal(msg)
 		if err != nil {
 			return fmt.Errorf("cannot encode %s: %w", name, err)
 		}
-		if err := use(msg, raw); err != nil {
+		if err := r.use(msg, raw, &Errors{}); err != nil {
 			return err
 		}
-		index++
 	}
-	m := s.l.schema.message(make().ProtoReflect().Descriptor())
 	for _, t := range s.l.pos.trees {
-		e := newEncoder(t, s.l.schema, &s.l.opts)
-		e.errs, e.pos, e.notes = errs, s.l.pos, &s.l.notes // indices count through all sources
-		e.path = []frame{{name: "static_resources", index: -1}, {name: name}}
-		var scratch *yamlpos.Tree
-		for n := range staticElements(t, name) {
-			e.buf, e.path[1].index = e.buf[:0], index
-			before := errs.Len()
-			e.tree = t
-			if t.Kind(n) == yamlpos.Raw {
-				var err error
-				if scratch, err = t.Expand(n, scratch); err != nil {
-					return syntaxError(err)
-				}
-				e.tree, n = scratch, scratch.Root()
-			}
-			if e.tree.Kind(n) != yamlpos.Null {
-				e.body(n, m)
-			}
-			if errs.Len() == before {
-				msg := make()
-				if err := proto.Unmarshal(e.buf, msg); err != nil {
-					return fmt.Errorf("cannot decode %s: %w", pathString(e.path), err)
-				}
-				if err := use(msg, e.buf); err != nil {
-					return err
-				}
-			}
-			index++
+		if err := r.tree(t); err != nil {
+			return err
 		}
 	}
-	return errs.Err()
+	return r.errs.Err()
 }
 
-// collect keeps configuration errors and returns others.
-func collect(errs *Errors, err error, limit int) error {
+// reader reads the elements of one list of static resources.
+type reader[T proto.Message] struct {
+	s     *Stream
+	name  string
+	index int
+	errs  *Errors
+	make  func() T
+	do    func(Item[T]) error
+}
+
+// tree reads the elements that stand in one source.
+func (r *reader[T]) tree(t *yamlpos.Tree) error {
+	l := r.s.l
+	m := l.schema.message(r.make().ProtoReflect().Descriptor())
+	e := newEncoder(t, l.schema, &l.opts)
+	e.pos, e.notes = l.pos, &l.notes // indices count through all sources
+	e.path = []frame{{name: "static_resources", index: -1}, {name: r.name}}
+	var scratch *yamlpos.Tree
+	for n := range staticElements(t, r.name) {
+		own := &Errors{}
+		e.errs, e.buf, e.path[1].index, e.tree = own, e.buf[:0], r.index, t
+		own.given = r.errs.Len()
+		if t.Kind(n) == yamlpos.Raw {
+			var err error
+			if scratch, err = t.Expand(n, scratch); err != nil {
+				return syntaxError(err)
+			}
+			e.tree, n = scratch, scratch.Root()
+		}
+		if e.tree.Kind(n) != yamlpos.Null {
+			e.body(n, m)
+		}
+		if own.Len() > 0 && !r.s.Thorough {
+			r.take(own)
+			r.index++
+			continue
+		}
+		msg := r.make()
+		if err := proto.Unmarshal(e.buf, msg); err != nil {
+			return fmt.Errorf("cannot decode %s: %w", pathString(e.path), err)
+		}
+		if err := r.use(msg, e.buf, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// use checks one element and hands it on; own are the errors that it has already.
+func (r *reader[T]) use(msg T, raw []byte, own *Errors) error {
+	l := r.s.l
+	it := Item[T]{Index: r.index, Path: fmt.Sprintf("static_resources.%s[%d]", r.name, r.index), Message: msg, Raw: raw}
+	r.index++
+	l.errs = own
+	l.check(msg, it.Path)
+	it.Broken = own.Len() > 0
+	var err error
+	if !it.Broken || r.s.Thorough {
+		var also *Errors
+		if also, err = asErrors(r.do(it)); also != nil {
+			own.after(also, l.opts.maxErrors())
+		}
+	}
+	r.take(own)
+	return err
+}
+
+func (r *reader[T]) take(own *Errors) {
+	for _, x := range own.List {
+		r.errs.Add(x, r.s.l.opts.maxErrors())
+	}
+	r.errs.More += own.More
+}
+
+// asErrors returns configuration errors as a list, and others as they are.
+func asErrors(err error) (*Errors, error) {
 	var one *Error
 	var many *Errors
 	switch {
 	case err == nil:
+		return nil, nil
 	case errors.As(err, &many):
-		for _, x := range many.List {
-			errs.Add(x, limit)
-		}
-		errs.More += many.More
+		return many, nil
 	case errors.As(err, &one):
-		errs.Add(one, limit)
-	default:
-		return err
+		return &Errors{List: []*Error{one}}, nil
 	}
-	return nil
+	return nil, err
 }
 
 // staticElements yields the nodes of the elements of static_resources.<name>.

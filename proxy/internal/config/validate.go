@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,13 +28,14 @@ type multiError interface{ AllErrors() []error }
 
 // validate runs the generated rules of msg, which was read from the current path, and reports each violation at the place
 // of the value that breaks it. The rules see nested messages, not the payloads of Any.
-func (e *encoder) validate(m *message, msg proto.Message) {
+// known are errors that were found while it was read.
+func (e *encoder) validate(m *message, msg proto.Message, known []*Error) {
 	v, ok := msg.(validatable)
 	if !ok {
 		return
 	}
 	if err := v.ValidateAll(); err != nil {
-		w := walker{schema: e.schema, limit: e.opts.maxErrors(), errs: e.errs, pos: e.pos}
+		w := walker{schema: e.schema, limit: e.opts.maxErrors(), errs: e.errs, pos: e.pos, known: known}
 		w.violations(err, spot{path: pathString(e.path), msg: m, value: msg.ProtoReflect()})
 	}
 }
@@ -44,6 +46,7 @@ type walker struct {
 	limit  int
 	errs   *Errors
 	pos    *Positions // nil without a text form
+	known  []*Error   // what follows from them is not reported
 }
 
 // spot is a message on the way down.
@@ -65,7 +68,7 @@ func (w *walker) violations(err error, at spot) {
 		w.add(Error{Path: at.path, Msg: "Proto constraint validation failed (" + err.Error() + ")"})
 		return
 	}
-	next, f, allowed := w.step(at, v.Field())
+	next, f, members := w.step(at, v.Field())
 	if cause := v.Cause(); cause != nil && isViolation(cause) {
 		w.violations(cause, next)
 		return
@@ -75,8 +78,11 @@ func (w *walker) violations(err error, at spot) {
 		reason += " | caused by " + cause.Error()
 	}
 	x := Error{Path: next.path, Msg: "Proto constraint validation failed (" + v.ErrorName() + "." + v.Field() + ": " + reason + ")"}
-	if allowed != "" {
-		x.Allowed = "one of " + allowed
+	if len(members) > 0 {
+		x.Allowed = "one of " + someOf(members, 20)
+		if w.chosen(at.path, members) {
+			return
+		}
 	}
 	if f != nil && negative(at.value, f) {
 		x.Msg += ": Invalid duration: Expected positive duration"
@@ -92,7 +98,16 @@ func isViolation(err error) bool {
 	return false
 }
 
+// chosen tells whether one of the members of a oneof was written, and is wrong.
+func (w *walker) chosen(path string, members []string) bool {
+	return slices.ContainsFunc(members, func(m string) bool { return about(w.known, join(path, m)) })
+}
+
 func (w *walker) add(x Error) {
+	if about(w.known, x.Path) {
+		return
+	}
+	x.Kind = BrokenRule
 	if w.errs.full(w.limit) {
 		w.errs.More++
 		return
@@ -105,19 +120,19 @@ func (w *walker) add(x Error) {
 }
 
 // step goes from a message to the field that a violation names: Clusters, Clusters[3], Options[key] or the name of a
-// oneof, for which allowed lists the members.
-func (w *walker) step(at spot, name string) (next spot, f *field, allowed string) {
+// oneof, whose members it returns.
+func (w *walker) step(at spot, name string) (next spot, f *field, members []string) {
 	base, index, hasIndex := strings.Cut(name, "[")
 	index = strings.TrimSuffix(index, "]")
 	if at.msg == nil {
-		return spot{path: join(at.path, name)}, nil, ""
+		return spot{path: join(at.path, name)}, nil, nil
 	}
 	f, oneof := at.msg.byGoName(base)
 	switch {
 	case f == nil && oneof != "":
 		return spot{path: join(at.path, oneof)}, nil, oneofMembers(at.msg, oneof)
 	case f == nil:
-		return spot{path: join(at.path, name)}, nil, ""
+		return spot{path: join(at.path, name)}, nil, nil
 	}
 	next.path = join(at.path, f.name)
 	value := f
@@ -131,16 +146,16 @@ func (w *walker) step(at spot, name string) (next spot, f *field, allowed string
 		next.msg = w.schema.messageOf(value)
 		next.value = valueAt(at.value, f, index)
 	}
-	return next, f, ""
+	return next, f, nil
 }
 
-func oneofMembers(m *message, oneof string) string {
+func oneofMembers(m *message, oneof string) []string {
 	fds := m.desc.Oneofs().ByName(protoreflect.Name(oneof)).Fields()
 	names := make([]string, fds.Len())
 	for i := range names {
 		names[i] = string(fds.Get(i).Name())
 	}
-	return someOf(names, 20)
+	return names
 }
 
 // valueAt returns the message in field f of m, or in its element; nil if there is none.

@@ -53,11 +53,10 @@ type Deps struct {
 
 // New builds a manager's configuration. Errors name the field.
 func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
-	if err := config.Refuse(gaps, p, ""); err != nil {
-		return nil, err
-	}
+	var errs config.Errors
+	errs.Collect("", config.Refuse(gaps, p, ""))
 	if id := p.RequestIdExtension; id != nil && !strings.HasSuffix(id.GetTypedConfig().GetTypeUrl(), "UuidRequestIdConfig") {
-		return nil, &config.Error{Path: "request_id_extension", Msg: "not supported yet"}
+		errs.Collect("request_id_extension", errors.New("not supported yet"))
 	}
 	scope := d.Root.Scope("http." + p.StatPrefix)
 	scope.Scope("tracing").Group(stats.Tracing) // shown, and zero: there is no tracing yet
@@ -92,25 +91,19 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		c.Codec = HTTP2
 	}
 	c.common(p.CommonHttpProtocolOptions)
-	if err := c.codecs(p, d); err != nil {
-		return nil, err
-	}
-	if err := c.identity(p, d); err != nil {
-		return nil, err
-	}
+	errs.Collect("", c.codecs(p, d))
+	errs.Collect("", c.identity(p, d))
 	c.logging(p)
-	if err := c.filters(p, d); err != nil {
-		return nil, err
-	}
-	if err := c.routes(p, d); err != nil {
-		return nil, err
-	}
-	if err := c.localReplies(p, d); err != nil {
-		return nil, err
-	}
+	errs.Collect("", c.filters(p, d))
+	errs.Collect("", c.routes(p, d))
+	errs.Collect("local_reply_config", c.localReplies(p, d))
 	var err error
 	c.Logs, err = d.AccessLogs(p)
-	return c, err
+	errs.Collect("access_log", err)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func or(d *durationpb.Duration, def time.Duration) time.Duration {
@@ -121,53 +114,53 @@ func or(d *durationpb.Duration, def time.Duration) time.Duration {
 }
 
 func (c *Config) filters(p *hcmv3.HttpConnectionManager, d Deps) (err error) {
-	if c.Chain, err = chain(p.HttpFilters, "http_filters", d); err != nil {
-		return err
-	}
+	var errs config.Errors
+	c.Chain, err = chain(p.HttpFilters, d)
+	errs.Collect("http_filters", err)
 	for i, u := range p.UpgradeConfigs {
 		if c.Upgrades == nil {
 			c.Upgrades = map[string]Upgrade{}
 		}
-		name := strings.ToLower(u.UpgradeType)
+		path, name := fmt.Sprintf("upgrade_configs[%d]", i), strings.ToLower(u.UpgradeType)
 		if _, dup := c.Upgrades[name]; dup {
-			return fmt.Errorf("Error: multiple upgrade configs with the same name: '%s'", name) //nolint:staticcheck // Envoy's text
+			errs.Collect(path+".upgrade_type", errors.New("Error: multiple upgrade configs with the same name: '"+name+"'")) //nolint:staticcheck // Envoy's text
 		}
 		x := Upgrade{Enabled: u.Enabled == nil || u.Enabled.Value}
 		if len(u.Filters) > 0 {
-			if x.Chain, err = chain(u.Filters, fmt.Sprintf("upgrade_configs[%d].filters", i), d); err != nil {
-				return err
-			}
+			x.Chain, err = chain(u.Filters, d)
+			errs.Collect(path+".filters", err)
 		}
 		c.Upgrades[name] = x
 	}
-	return nil
+	return errs.Err()
 }
 
 // chain builds a list of HTTP filters.
-func chain(list []*hcmv3.HttpFilter, field string, d Deps) (*fm.Chain, error) {
+func chain(list []*hcmv3.HttpFilter, d Deps) (*fm.Chain, error) {
 	out := &fm.Chain{}
+	var errs config.Errors
 	for i, f := range list {
+		path := fmt.Sprintf("[%d]", i)
 		if f.GetConfigDiscovery() != nil {
-			return nil, &config.Error{Path: fmt.Sprintf("%s[%d].config_discovery", field, i), Msg: "not supported yet"}
+			errs.Collect(path+".config_discovery", errors.New("not supported yet"))
+			continue
 		}
 		factory, terminal, err := d.Filter(f.Name, f.GetTypedConfig())
 		if err != nil {
-			if f.IsOptional {
-				continue
+			if !f.IsOptional {
+				errs.Collect(path+".typed_config", err)
 			}
-			return nil, config.At(fmt.Sprintf("%s[%d]", field, i), err)
+			continue
 		}
-		last := i == len(list)-1
-		short := shortURL(f.GetTypedConfig())
-		if terminal && !last {
-			return nil, fmt.Errorf("Error: terminal filter named %s of type %s must be the last filter in a http filter chain.", f.Name, kindOf(short)) //nolint:staticcheck // Envoy's text
-		}
-		if !terminal && last {
-			return nil, fmt.Errorf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kindOf(short)) //nolint:staticcheck // Envoy's text
+		switch last, kind := i == len(list)-1, kindOf(shortURL(f.GetTypedConfig())); {
+		case terminal && !last:
+			errs.Collect(path, fmt.Errorf("Error: terminal filter named %s of type %s must be the last filter in a http filter chain.", f.Name, kind)) //nolint:staticcheck // Envoy's text
+		case !terminal && last:
+			errs.Collect(path, fmt.Errorf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kind)) //nolint:staticcheck // Envoy's text
 		}
 		out.Entries = append(out.Entries, fm.Entry{Name: f.Name, Factory: factory, Disabled: f.Disabled})
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // kindOf turns the name of a filter's message into the filter's own name: "envoy.extensions.filters.http.router.v3.Router" is
@@ -184,8 +177,10 @@ func (c *Config) routes(p *hcmv3.HttpConnectionManager, d Deps) (err error) {
 	switch r := p.RouteSpecifier.(type) {
 	case *hcmv3.HttpConnectionManager_RouteConfig:
 		c.Routes, err = d.Inline(p)
+		err = config.At("route_config", err)
 	case *hcmv3.HttpConnectionManager_Rds:
 		c.Routes, err = d.RDS(r.Rds, p.StatPrefix)
+		err = config.At("rds", err)
 	default:
 		err = errors.New("route_specifier is required")
 	}
@@ -198,34 +193,36 @@ func (c *Config) localReplies(p *hcmv3.HttpConnectionManager, d Deps) error {
 		return nil
 	}
 	out := &LocalReplyConfig{}
+	var errs config.Errors
 	var err error
 	if lr.BodyFormat != nil {
-		if out.Body, out.ContentType, err = route.Body(lr.BodyFormat, d.Format); err != nil {
-			return err
-		}
+		out.Body, out.ContentType, err = route.Body(lr.BodyFormat, d.Format)
+		errs.Collect("body_format", err)
 	}
-	for _, m := range lr.Mappers {
-		f, err := d.LogFilter(m)
-		if err != nil {
-			return err
-		}
-		x := LocalReplyMapper{Filter: f, Code: int(m.GetStatusCode().GetValue())}
-		if m.Body != nil {
-			if x.Body, err = d.DataSource(m.Body); err != nil {
-				return err
-			}
-			x.HasBody = true
-		}
-		if m.BodyFormatOverride != nil {
-			if x.Format, x.ContentType, err = route.Body(m.BodyFormatOverride, d.Format); err != nil {
-				return err
-			}
-		}
-		if x.Headers, err = route.NewMutations(m.HeadersToAdd, nil, d.Format); err != nil {
-			return err
-		}
+	for i, m := range lr.Mappers {
+		x, err := mapper(m, d)
+		errs.Collect(fmt.Sprintf("mappers[%d]", i), err)
 		out.Mappers = append(out.Mappers, x)
 	}
 	c.LocalReply = out
-	return nil
+	return errs.Err()
+}
+
+func mapper(m *hcmv3.ResponseMapper, d Deps) (x LocalReplyMapper, err error) {
+	var errs config.Errors
+	x.Code = int(m.GetStatusCode().GetValue())
+	x.Filter, err = d.LogFilter(m)
+	errs.Collect("filter", err)
+	if m.Body != nil {
+		x.Body, err = d.DataSource(m.Body)
+		errs.Collect("body", err)
+		x.HasBody = true
+	}
+	if m.BodyFormatOverride != nil {
+		x.Format, x.ContentType, err = route.Body(m.BodyFormatOverride, d.Format)
+		errs.Collect("body_format_override", err)
+	}
+	x.Headers, err = route.NewMutations(m.HeadersToAdd, nil, d.Format)
+	errs.Collect("", err)
+	return x, errs.Err()
 }

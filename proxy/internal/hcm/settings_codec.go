@@ -14,6 +14,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -48,12 +49,9 @@ func (c *Config) codecs(p *hcmv3.HttpConnectionManager, d Deps) error {
 		AllowCustomMethods: o.GetAllowCustomMethods(), Underscores: h1.Underscores(under),
 	}
 	c.H1.StrictChunks = c.feature("envoy.reloadable_features.strict_chunk_parsing", false)
-	if err := H1HeaderFormat(&c.H1, o.GetHeaderKeyFormat()); err != nil {
-		return err
-	}
-	if err := c.ignoreUpgrades(o.GetIgnoreHttp_11Upgrade()); err != nil {
-		return err
-	}
+	var errs config.Errors
+	errs.Collect("http_protocol_options.header_key_format", H1HeaderFormat(&c.H1, o.GetHeaderKeyFormat()))
+	errs.Collect("http_protocol_options", c.ignoreUpgrades(o.GetIgnoreHttp_11Upgrade()))
 	c.H2 = h2.DefaultOptions()
 	H2Settings(&c.H2, p.Http2ProtocolOptions)
 	c.H2.MaxHeaderBytes = uint32(maxBytes)
@@ -66,16 +64,16 @@ func (c *Config) codecs(p *hcmv3.HttpConnectionManager, d Deps) error {
 		c.H2.StreamErrorOnInvalid = v.Value
 	}
 	c.H2.Stats = c.H2Stats
-	return nil
+	return errs.Err()
 }
 
 // ignoreUpgrades is ignore_http_11_upgrade: requests to upgrade to these protocols are plain requests.
 func (c *Config) ignoreUpgrades(list []*matcherv3.StringMatcher) error {
 	var all []route.StringMatch
-	for _, m := range list {
+	for i, m := range list {
 		f, err := route.StringMatcher(m)
 		if err != nil {
-			return fmt.Errorf("ignore_http_11_upgrade: %w", err)
+			return config.At(fmt.Sprintf("ignore_http_11_upgrade[%d]", i), err)
 		}
 		all = append(all, f)
 	}

@@ -12,6 +12,7 @@ import (
 	headerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/custom_header/v3"
 	xffv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/xff/v3"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -24,43 +25,44 @@ func (c *Config) identity(p *hcmv3.HttpConnectionManager, d Deps) error {
 		c.UserAgent, c.Node = d.Cluster, d.Node
 	}
 	var err error
-	if c.Internal, err = prefixes(p.GetInternalAddressConfig().GetCidrRanges()); err != nil {
-		return fmt.Errorf("internal_address_config: %w", err)
-	}
+	var errs config.Errors
+	c.Internal, err = prefixes(p.GetInternalAddressConfig().GetCidrRanges())
+	errs.Collect("internal_address_config.cidr_ranges", err)
 	c.InternalUnix = p.GetInternalAddressConfig().GetUnixSockets()
 	x := p.GetSetCurrentClientCertDetails()
 	c.ClientCert = ClientCert{Mode: CertMode(p.ForwardClientCertDetails), Subject: x.GetSubject().GetValue(), Cert: x.GetCert(),
 		Chain: x.GetChain(), DNS: x.GetDns(), URI: x.GetUri(), Issuer: x.GetIssuer(),
 		JSON: x.GetFormat() == hcmv3.HttpConnectionManager_JSON}
 	if p.GetUseRemoteAddress().GetValue() && len(p.OriginalIpDetectionExtensions) > 0 {
-		return errors.New("Original IP detection extensions and use_remote_address may not be mixed") //nolint:staticcheck // Envoy's text
+		errs.Collect("original_ip_detection_extensions", errors.New("Original IP detection extensions and use_remote_address may not be mixed")) //nolint:staticcheck // Envoy's text
 	}
 	if p.XffNumTrustedHops > 0 && len(p.OriginalIpDetectionExtensions) > 0 {
-		return errors.New("Original IP detection extensions and xff_num_trusted_hops may not be mixed") //nolint:staticcheck // Envoy's text
+		errs.Collect("original_ip_detection_extensions", errors.New("Original IP detection extensions and xff_num_trusted_hops may not be mixed")) //nolint:staticcheck // Envoy's text
 	}
-	for _, e := range p.OriginalIpDetectionExtensions {
+	for i, e := range p.OriginalIpDetectionExtensions {
 		det, err := detector(e)
-		if err != nil {
-			return fmt.Errorf("original_ip_detection_extensions: %w", err)
-		}
+		errs.Collect(fmt.Sprintf("original_ip_detection_extensions[%d]", i), err)
 		c.Detection = append(c.Detection, det)
 	}
-	for _, e := range p.EarlyHeaderMutationExtensions {
-		var m earlyv3.HeaderMutation
-		a := e.GetTypedConfig()
-		if !a.MessageIs(&m) {
-			return notRegistered(e)
-		}
-		if err := a.UnmarshalTo(&m); err != nil {
-			return err
-		}
-		out, err := route.HeaderMutations(m.Mutations, d.Format)
-		if err != nil {
-			return fmt.Errorf("early_header_mutation_extensions: %w", err)
-		}
+	for i, e := range p.EarlyHeaderMutationExtensions {
+		out, err := earlyMutations(e, d)
+		errs.Collect(fmt.Sprintf("early_header_mutation_extensions[%d]", i), err)
 		c.EarlyMutations = append(c.EarlyMutations, out)
 	}
-	return nil
+	return errs.Err()
+}
+
+func earlyMutations(e *corev3.TypedExtensionConfig, d Deps) (*route.Mutations, error) {
+	var m earlyv3.HeaderMutation
+	a := e.GetTypedConfig()
+	if !a.MessageIs(&m) {
+		return nil, notRegistered(e)
+	}
+	if err := a.UnmarshalTo(&m); err != nil {
+		return nil, config.At("typed_config", err)
+	}
+	out, err := route.HeaderMutations(m.Mutations, d.Format)
+	return out, config.At("typed_config.mutations", err)
 }
 
 func notRegistered(e *corev3.TypedExtensionConfig) error {
@@ -69,10 +71,10 @@ func notRegistered(e *corev3.TypedExtensionConfig) error {
 
 func prefixes(list []*corev3.CidrRange) ([]netip.Prefix, error) {
 	var out []netip.Prefix
-	for _, x := range list {
+	for i, x := range list {
 		a, err := netip.ParseAddr(x.AddressPrefix)
 		if err != nil {
-			return nil, fmt.Errorf("malformed IP address: %s", x.AddressPrefix)
+			return nil, config.At(fmt.Sprintf("[%d].address_prefix", i), fmt.Errorf("malformed IP address: %s", x.AddressPrefix))
 		}
 		out = append(out, netip.PrefixFrom(a, min(int(x.GetPrefixLen().GetValue()), a.BitLen())).Masked())
 	}

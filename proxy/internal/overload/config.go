@@ -1,6 +1,7 @@
 package overload
 
 import (
+	"errors"
 	"fmt"
 
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
@@ -22,28 +23,37 @@ func (s *State) Configure(m *overloadv3.OverloadManager, root apistats.Scope) er
 	if m == nil {
 		return nil
 	}
+	var errs config.Errors
 	seen := map[string]bool{}
 	for i, r := range m.GetResourceMonitors() {
 		path, name := fmt.Sprintf("resource_monitors[%d]", i), r.GetName()
-		switch {
-		case seen[name]:
-			return &config.Error{Path: path, Msg: "Duplicate resource monitor " + name}
-		case !monitors[name]:
-			return &config.Error{Path: path, Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" +
-				r.GetTypedConfig().GetTypeUrl() + "'"}
-		case name != connectionsMonitor:
-			return &config.Error{Path: path, Msg: name + ": not supported yet"}
+		if seen[name] {
+			errs.Collect(path+".name", errors.New("Duplicate resource monitor "+name)) //nolint:staticcheck // Envoy's text
+			continue
 		}
 		seen[name] = true
-		var c connectionsv3.DownstreamConnectionsConfig
-		if err := r.GetTypedConfig().UnmarshalTo(&c); err != nil {
-			return &config.Error{Path: path + ".typed_config", Msg: err.Error()}
-		}
-		scope := root.Scope("overload." + name)
-		s.denied = scope.Counter("failed_updates")
-		scope.Gauge("pressure")
-		s.SetMaxConnections(uint64(c.GetMaxActiveDownstreamConnections()))
-		s.monitored = true
+		errs.Collect(path, s.monitor(r, root))
 	}
-	return config.Refuse(gaps, m, "")
+	errs.Collect("", config.Refuse(gaps, m, ""))
+	return errs.Err()
+}
+
+func (s *State) monitor(r *overloadv3.ResourceMonitor, root apistats.Scope) error {
+	name := r.GetName()
+	switch {
+	case !monitors[name]:
+		return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, r.GetTypedConfig().GetTypeUrl()) //nolint:staticcheck // Envoy's text
+	case name != connectionsMonitor:
+		return &config.Error{Msg: name + ": not supported yet", Extension: name}
+	}
+	var c connectionsv3.DownstreamConnectionsConfig
+	if err := r.GetTypedConfig().UnmarshalTo(&c); err != nil {
+		return config.At("typed_config", err)
+	}
+	scope := root.Scope("overload." + name)
+	s.denied = scope.Counter("failed_updates")
+	scope.Gauge("pressure")
+	s.SetMaxConnections(uint64(c.GetMaxActiveDownstreamConnections()))
+	s.monitored = true
+	return nil
 }

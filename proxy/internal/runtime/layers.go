@@ -16,41 +16,49 @@ import (
 
 // New makes the runtime that a bootstrap describes. serviceCluster is the node's cluster, for disk layers that append it. Errors
 // name the field below layered_runtime. As in Envoy the values are loaded once while building and once when the proxy has its
-// configuration (Reload).
+// configuration (Reload). Beside an error it is what there is without the layers that are wrong.
 func New(p *bootstrapv3.LayeredRuntime, serviceCluster string, store *stats.Store) (*Loader, error) {
 	l := &Loader{store: store, stats: store.Root().Scope("runtime").Group(stats.Runtime)}
+	var errs config.Errors
 	names := map[string]bool{}
-	admin := false
 	for i, y := range p.GetLayers() {
-		at := fmt.Sprintf("layers[%d]", i)
+		layer, err := l.layer(y, serviceCluster)
 		if names[y.GetName()] {
-			return nil, &config.Error{Path: at + ".name", Msg: "Duplicate layer name: " + y.GetName()}
+			errs.Collect(fmt.Sprintf("layers[%d].name", i), errors.New("Duplicate layer name: "+y.GetName())) //nolint:staticcheck // Envoy's text
 		}
 		names[y.GetName()] = true
-		layer := &Layer{Name: y.GetName()}
-		switch x := y.GetLayerSpecifier().(type) {
-		case *bootstrapv3.RuntimeLayer_StaticLayer:
-			v, err := FromStruct(x.StaticLayer)
-			if err != nil {
-				return nil, &config.Error{Path: at + ".static_layer", Msg: err.Error()}
-			}
-			layer.values = v
-		case *bootstrapv3.RuntimeLayer_DiskLayer_:
-			layer.disk = newDiskLayer(x.DiskLayer, serviceCluster)
-		case *bootstrapv3.RuntimeLayer_AdminLayer_:
-			if admin {
-				return nil, &config.Error{Path: at + ".admin_layer", Msg: "Too many admin layers specified in LayeredRuntime, at most one may be specified"}
-			}
-			admin, layer.admin = true, true
-		case *bootstrapv3.RuntimeLayer_RtdsLayer_:
-			return nil, &config.Error{Path: at + ".rtds_layer", Msg: "not supported yet"}
-		default:
-			return nil, &config.Error{Path: at, Msg: "a layer needs one of static_layer, disk_layer, admin_layer"}
+		if errs.Collect(fmt.Sprintf("layers[%d]", i), err) {
+			l.layers = append(l.layers, layer)
 		}
-		l.layers = append(l.layers, layer)
 	}
 	l.load()
-	return l, nil
+	return l, errs.Err()
+}
+
+func (l *Loader) layer(y *bootstrapv3.RuntimeLayer, serviceCluster string) (*Layer, error) {
+	layer := &Layer{Name: y.GetName()}
+	switch x := y.GetLayerSpecifier().(type) {
+	case *bootstrapv3.RuntimeLayer_StaticLayer:
+		v, err := FromStruct(x.StaticLayer)
+		if err != nil {
+			return nil, config.At("static_layer", err)
+		}
+		layer.values = v
+	case *bootstrapv3.RuntimeLayer_DiskLayer_:
+		layer.disk = newDiskLayer(x.DiskLayer, serviceCluster)
+	case *bootstrapv3.RuntimeLayer_AdminLayer_:
+		for _, other := range l.layers {
+			if other.admin {
+				return nil, &config.Error{Path: "admin_layer", Msg: "Too many admin layers specified in LayeredRuntime, at most one may be specified"}
+			}
+		}
+		layer.admin = true
+	case *bootstrapv3.RuntimeLayer_RtdsLayer_:
+		return nil, &config.Error{Path: "rtds_layer", Msg: "not supported yet"}
+	default:
+		return nil, &config.Error{Msg: "a layer needs one of static_layer, disk_layer, admin_layer"}
+	}
+	return layer, nil
 }
 
 // Watched returns what to watch: the links below which the values of disk layers are. When one is replaced, call Reload.

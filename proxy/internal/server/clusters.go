@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
@@ -18,39 +20,42 @@ func (s *Server) buildClusters() error {
 		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main, dns.Options{}),
 		NewResolver: func(o dns.Options) dns.Resolver { return dns.NewSystem(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	s.clusters = cluster.NewManager(deps)
+	var errs config.Errors
 	if s.boot.GetClusterManager().GetLocalClusterName() != "" {
-		return s.located("cluster_manager", &config.Error{Path: "local_cluster_name", Msg: "not supported yet"})
+		errs.Collect("", s.located("cluster_manager.local_cluster_name", errors.New("not supported yet")))
 	}
-	err := s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
+	errs.Collect("", s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if a, ok := s.cfg.Upstreams[it.Message.GetName()]; ok {
 			embedUpstream(it.Message, a)
 		}
-		if err := s.clusters.AddStatic(it.Message); err != nil {
+		err := attempt(it.Broken || s.problems.broken, func() error { return s.addStatic(it.Message) })
+		if err != nil || it.Broken {
+			s.refusedCluster(it.Message.GetName())
 			return s.located(it.Path, err)
 		}
 		s.keepCluster(it.Message, it.Raw)
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return s.checkUpstreams()
+	}))
+	errs.Collect("", s.checkUpstreams())
+	return errs.Err()
 }
 
-// located gives an error its place in the file.
-func (s *Server) located(path string, err error) error {
-	pos := s.cfg.Boot.Positions()
-	if e, ok := err.(*config.Errors); ok {
-		return pos.Attach(path, e)
+// addStatic adds a cluster. The name of one that was refused is not free, either.
+func (s *Server) addStatic(p *clusterv3.Cluster) error {
+	var errs config.Errors
+	if s.problems.clusters[p.GetName()] {
+		errs.Collect("name", errors.New("cluster manager: duplicate cluster '"+p.GetName()+"'"))
 	}
-	if e, ok := err.(*config.Error); ok {
-		x := *e
-		if x.Path != "" {
-			path += "." + x.Path
-		}
-		return pos.Error(path, x)
+	errs.Collect("", s.clusters.AddStatic(p))
+	return errs.Err()
+}
+
+func (s *Server) refusedCluster(name string) {
+	p := &s.problems
+	if p.clusters == nil {
+		p.clusters = map[string]bool{}
 	}
-	return pos.Error(path, config.Error{Msg: err.Error()})
+	p.clusters[name] = true
 }
 
 // inlineRoutes is a route configuration that stands in a listener. forget drops what is kept of it for /config_dump.

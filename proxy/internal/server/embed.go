@@ -72,7 +72,7 @@ func embedUpstream(c *clusterv3.Cluster, a network.Address) {
 // checkUpstreams refuses upstreams for clusters that there are not.
 func (s *Server) checkUpstreams() error {
 	for name := range s.cfg.Upstreams {
-		if s.clusters.Lookup(name) == nil {
+		if s.clusters.Lookup(name) == nil && !s.problems.clusters[name] {
 			return fmt.Errorf("an upstream was given for cluster %q, which the bootstrap does not have", name)
 		}
 	}

@@ -106,13 +106,10 @@ func (s *Server) newListenerBuild(p *listenerv3.Listener) (*listenerBuild, error
 // build makes a new listener.
 func (b *listenerBuild) build() error {
 	s, p := b.s, b.p
+	var errs config.Errors
 	addr, err := address(p.GetAddress())
-	if err != nil {
-		return at("address", err)
-	}
-	if err := config.Refuse(listenerGaps, p, ""); err != nil {
-		return err
-	}
+	errs.Collect("address", err)
+	errs.Collect("", config.Refuse(listenerGaps, p, ""))
 	l := &listener.Listener{Name: p.GetName(), Address: addr, Limit: s.connectionLimit(p.GetName()),
 		FiltersTimeout: defaultFiltersTimeout, ContinueOnTimeout: p.GetContinueOnListenerFiltersTimeout(),
 		MaxAccept: int(p.GetMaxConnectionsToAcceptPerSocketEvent().GetValue())}
@@ -135,17 +132,13 @@ func (b *listenerBuild) build() error {
 	if p.GetConnectionBalanceConfig().GetExactBalance() != nil {
 		l.Balance = listener.NewBalance(s.workers)
 	}
-	if err := b.sockets(addr); err != nil {
-		return err
-	}
+	errs.Collect("", b.sockets(addr))
 	b.stats(addr)
-	if l.Logs, err = s.accessLogs(p.GetAccessLog()); err != nil {
-		return at("access_log", err)
-	}
-	if err := b.filters(); err != nil {
-		return err
-	}
-	if err := b.chains(addr, nil); err != nil {
+	l.Logs, err = s.accessLogs(p.GetAccessLog())
+	errs.Collect("access_log", err)
+	errs.Collect("", b.filters())
+	errs.Collect("", b.chains(addr, nil))
+	if err := errs.Err(); err != nil {
 		return err
 	}
 	l.SetChains(b.set)
@@ -204,12 +197,12 @@ func (b *listenerBuild) sockets(addr network.Address) error {
 	spec.Options = append(spec.Options, keepalive(p.GetTcpKeepalive())...)
 	b.l.Spec = spec
 	b.l.Spec.Name = p.GetName()
+	var errs config.Errors
 	for i, x := range p.GetAdditionalAddresses() {
 		more := spec
 		var err error
-		if more.Address, err = address(x.GetAddress()); err != nil {
-			return at(fmt.Sprintf("additional_addresses[%d].address", i), err)
-		}
+		more.Address, err = address(x.GetAddress())
+		errs.Collect(fmt.Sprintf("additional_addresses[%d].address", i), err)
 		if o := x.GetSocketOptions(); o != nil {
 			more.Options = socketOptions(o.GetSocketOptions())
 		}
@@ -219,7 +212,7 @@ func (b *listenerBuild) sockets(addr network.Address) error {
 	for _, x := range specs(b.l) {
 		b.wanted = append(b.wanted, x.Address)
 	}
-	return nil
+	return errs.Err()
 }
 
 func keepalive(k *corev3.TcpKeepalive) (list []event.SocketOption) {
@@ -258,7 +251,7 @@ func address(a *corev3.Address) (network.Address, error) {
 	case *corev3.Address_SocketAddress:
 		ip, err := netip.ParseAddr(x.SocketAddress.GetAddress())
 		if err != nil {
-			return network.Address{}, fmt.Errorf("malformed IP address: %s", x.SocketAddress.GetAddress())
+			return network.Address{}, &config.Error{Path: "socket_address.address", Msg: "malformed IP address: " + x.SocketAddress.GetAddress()}
 		}
 		return network.AddrFrom(netip.AddrPortFrom(ip, uint16(x.SocketAddress.GetPortValue()))), nil
 	case *corev3.Address_Pipe:

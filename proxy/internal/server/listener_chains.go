@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -25,47 +26,48 @@ import (
 
 // chains builds the filter chains. Those of old that did not change are taken over as they are, with their connections.
 func (b *listenerBuild) chains(addr network.Address, old map[uint64]*chainUse) error {
-	adding := func(err error) error {
-		e, ok := err.(*config.Error)
-		if !ok {
-			e = &config.Error{Msg: err.Error()}
-		}
-		x := *e
-		x.Msg = fmt.Sprintf("error adding listener '%s': %s", addr, x.Msg)
-		return &x
-	}
+	adding := func(err error) error { return prefixed(fmt.Sprintf("error adding listener '%s': ", addr), err) }
 	p := b.p
+	var errs config.Errors
 	if len(p.GetFilterChains()) == 0 && p.GetDefaultFilterChain() == nil {
-		return adding(&config.Error{Path: "filter_chains", Msg: "no filter chains specified"})
+		errs.Collect("filter_chains", adding(errors.New("no filter chains specified")))
 	}
-	if err := uniqueMatches(p); err != nil {
-		return adding(err)
-	}
+	errs.Collect("", adding(uniqueMatches(p)))
 	var list []*listener.Chain
 	for i, fc := range p.GetFilterChains() {
 		path := fmt.Sprintf("filter_chains[%d]", i)
 		m, err := chainMatch(fc.GetFilterChainMatch(), fc.GetName())
-		if err != nil {
-			return adding(at(path, err))
-		}
+		errs.Collect(path, adding(err))
 		ch, err := b.chain(fc, m, old)
-		if err != nil {
-			return at(path, err)
-		}
+		errs.Collect(path, err)
 		list = append(list, ch)
 	}
 	var def *listener.Chain
 	if fc := p.GetDefaultFilterChain(); fc != nil {
 		var err error
-		if def, err = b.chain(fc, listener.Match{}, old); err != nil {
-			return at("default_filter_chain", err)
-		}
+		def, err = b.chain(fc, listener.Match{}, old)
+		errs.Collect("default_filter_chain", err)
+	}
+	if err := errs.Err(); err != nil {
+		return err
 	}
 	var err error
 	if b.set, err = listener.NewChains(list, def); err != nil {
 		return adding(err)
 	}
 	return nil
+}
+
+// prefixed puts text before what err says, or each of several.
+func prefixed(text string, err error) error {
+	var errs config.Errors
+	if errs.Collect("", err) {
+		return nil
+	}
+	for _, x := range errs.List {
+		x.Msg = text + x.Msg
+	}
+	return errs.Err()
 }
 
 // chain builds one filter chain, or takes it over.
@@ -86,18 +88,19 @@ func (b *listenerBuild) chain(fc *listenerv3.FilterChain, m listener.Match, old 
 		return u.ch, nil
 	}
 	u := &chainUse{ch: &listener.Chain{Name: fc.GetName(), Match: m, ConnectTimeout: fc.GetTransportSocketConnectTimeout().AsDuration()}}
-	if u.ch.Transport, err = b.s.downstreamTransport(fc.GetTransportSocket(), b.scope); err != nil {
-		return nil, at("transport_socket", err)
-	}
-	if t, ok := u.ch.Transport.(interface{ Close() }); ok {
+	var errs config.Errors
+	u.ch.Transport, err = b.s.downstreamTransport(fc.GetTransportSocket(), b.scope)
+	errs.Collect("transport_socket", err)
+	if t, ok := u.ch.Transport.(interface{ Close() }); ok && err == nil {
 		u.release = append(u.release, t.Close)
 	}
 	last := len(fc.GetFilters()) - 1
 	for i, f := range fc.GetFilters() {
-		if err := b.networkFilter(u, f, i == last); err != nil {
-			u.close()
-			return nil, at(fmt.Sprintf("filters[%d]", i), err)
-		}
+		errs.Collect(fmt.Sprintf("filters[%d]", i), b.networkFilter(u, f, i == last))
+	}
+	if err := errs.Err(); err != nil {
+		u.close()
+		return nil, err
 	}
 	b.byHash[hash] = u
 	return u.ch, nil
@@ -115,42 +118,37 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	}
 	switch p := m.(type) {
 	case *hcmv3.HttpConnectionManager:
-		if err := b.terminal(f, a, "envoy.filters.network.http_connection_manager", last); err != nil {
-			return err
-		}
+		var errs config.Errors
+		errs.Collect("", b.terminal(f, a, "envoy.filters.network.http_connection_manager", last))
 		cfg, err := hcm.New(p, b.hcmDeps(u, p))
-		if err != nil {
-			return at("typed_config", err)
+		if errs.Collect("typed_config", err); errs.Len() > 0 {
+			return errs.Err()
 		}
 		cfg.Calls = b.s.calls
 		u.ch.Terminal = hcmTerminal{cfg}
 		return nil
 	case *tcpv3.TcpProxy:
-		if err := b.terminal(f, a, "envoy.filters.network.tcp_proxy", last); err != nil {
-			return err
-		}
+		var errs config.Errors
+		errs.Collect("", b.terminal(f, a, "envoy.filters.network.tcp_proxy", last))
 		s := b.s
 		cfg, err := tcpproxy.New(p, &tcpproxy.Deps{Root: s.store.Root(), Slot: s.clusters.Slot, Lookup: s.clusters.Lookup,
 			AccessLogs: s.accessLogs, BufferLimit: b.limit})
-		if err != nil {
-			return at("typed_config", err)
+		if errs.Collect("typed_config", err); errs.Len() > 0 {
+			return errs.Err()
 		}
 		u.ch.Terminal = cfg
 		return nil
 	}
 	x := b.s.ext.network[shortURL(a.GetTypeUrl())]
 	if x == nil {
-		return unknownExtension(f.GetName(), a)
+		return at("typed_config", unknownExtension(f.GetName(), a))
 	}
-	if err := terminal(f, x.Name, x.Terminal, last); err != nil {
-		return err
-	}
-	if err := b.s.ext.check(m); err != nil {
-		return err
-	}
+	var errs config.Errors
+	errs.Collect("", terminal(f, x.Name, x.Terminal, last))
+	errs.Collect("", b.s.ext.check(m))
 	mk, err := x.New(m, &factoryContext{s: b.s, scope: b.s.store.Root()})
-	if err != nil {
-		return at("typed_config", err)
+	if errs.Collect("typed_config", err); errs.Len() > 0 {
+		return errs.Err()
 	}
 	u.ch.Filters = append(u.ch.Filters, mk)
 	return nil

@@ -14,11 +14,10 @@ const originalDst = "envoy.extensions.filters.listener.original_dst.v3.OriginalD
 
 // filters builds the listener filters.
 func (b *listenerBuild) filters() error {
+	var errs config.Errors
 	for i, f := range b.p.GetListenerFilters() {
 		x, err := b.listenerFilter(f)
-		if err != nil {
-			return at(fmt.Sprintf("listener_filters[%d]", i), err)
-		}
+		errs.Collect(fmt.Sprintf("listener_filters[%d]", i), err)
 		b.l.Filters = append(b.l.Filters, x)
 	}
 	if b.l.Redirect != nil {
@@ -32,7 +31,7 @@ func (b *listenerBuild) filters() error {
 		}
 		b.l.Filters = append(b.l.Filters, listener.Filter{New: mk})
 	}
-	return nil
+	return errs.Err()
 }
 
 func (b *listenerBuild) listenerFilter(f *listenerv3.ListenerFilter) (listener.Filter, error) {
@@ -43,7 +42,7 @@ func (b *listenerBuild) listenerFilter(f *listenerv3.ListenerFilter) (listener.F
 	a := f.GetTypedConfig()
 	x := b.s.ext.listen[shortURL(a.GetTypeUrl())]
 	if x == nil {
-		return out, unknownExtension(f.GetName(), a)
+		return out, at("typed_config", unknownExtension(f.GetName(), a))
 	}
 	m, _, err := config.Unpack(a, nil)
 	if err != nil {

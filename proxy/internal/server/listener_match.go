@@ -19,14 +19,15 @@ func chainMatch(p *listenerv3.FilterChainMatch, chain string) (listener.Match, e
 		DestinationPort: uint16(p.GetDestinationPort().GetValue()), Transport: p.GetTransportProtocol(), ALPN: p.GetApplicationProtocols(),
 		SourceType: uint8(p.GetSourceType()),
 	}
+	var errs config.Errors
 	if p.GetAddressSuffix() != "" || p.GetSuffixLen() != nil {
-		return m, &config.Error{Path: "filter_chain_match", Msg: "filter chain '" + chain + "' contains unimplemented fields"}
+		errs.Collect("", &config.Error{Path: "filter_chain_match", Msg: "filter chain '" + chain + "' contains unimplemented fields"})
 	}
 	for i, n := range p.GetServerNames() {
 		n = strings.ToLower(n)
 		if strings.Contains(n, "*") && !strings.HasPrefix(n, "*.") {
-			return m, &config.Error{Path: fmt.Sprintf("filter_chain_match.server_names[%d]", i), Found: p.ServerNames[i],
-				Msg: `partial wildcards are not supported in "server_names"`}
+			errs.Collect("", &config.Error{Path: fmt.Sprintf("filter_chain_match.server_names[%d]", i), Found: "'" + p.ServerNames[i] + "'",
+				Msg: `partial wildcards are not supported in "server_names"`})
 		}
 		m.ServerNames = append(m.ServerNames, n)
 	}
@@ -44,13 +45,11 @@ func chainMatch(p *listenerv3.FilterChainMatch, chain string) (listener.Match, e
 	} {
 		for i, c := range l.from {
 			pre, err := prefix(c)
-			if err != nil {
-				return m, at(fmt.Sprintf("filter_chain_match.%s[%d]", l.field, i), err)
-			}
+			errs.Collect(fmt.Sprintf("filter_chain_match.%s[%d]", l.field, i), err)
 			*l.to = append(*l.to, pre)
 		}
 	}
-	return m, nil
+	return m, errs.Err()
 }
 
 func prefix(c *corev3.CidrRange) (netip.Prefix, error) {
@@ -69,6 +68,7 @@ func prefix(c *corev3.CidrRange) (netip.Prefix, error) {
 // uniqueMatches refuses two chains that say the same, in Envoy's words. Chains that overlap in another way are found when the set is
 // built.
 func uniqueMatches(p *listenerv3.Listener) error {
+	var errs config.Errors
 	seen := map[string]string{}
 	for i, fc := range p.GetFilterChains() {
 		m := fc.GetFilterChainMatch()
@@ -81,10 +81,10 @@ func uniqueMatches(p *listenerv3.Listener) error {
 			seen[string(raw)] = fc.GetName()
 			continue
 		}
-		return &config.Error{Path: fmt.Sprintf("filter_chains[%d]", i), Msg: fmt.Sprintf(
-			"filter chain '%s' has the same matching rules defined as '%s'. duplicate matcher is: %s", fc.GetName(), first, compactJSON(m))}
+		errs.Collect(fmt.Sprintf("filter_chains[%d]", i), fmt.Errorf(
+			"filter chain '%s' has the same matching rules defined as '%s'. duplicate matcher is: %s", fc.GetName(), first, compactJSON(m)))
 	}
-	return nil
+	return errs.Err()
 }
 
 // compactJSON prints a small message as Envoy does in its errors: field names as in the proto, no blanks.

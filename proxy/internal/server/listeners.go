@@ -28,21 +28,22 @@ type activeListener struct {
 
 func (s *Server) hasCluster(name string) bool {
 	sl := s.clusters.Lookup(name)
-	return sl != nil && sl.Load() != nil
+	return sl != nil && sl.Load() != nil || s.problems.clusters[name]
 }
 
 // buildListeners makes the static listeners. The proxy waits for what they wait for.
 func (s *Server) buildListeners() error {
 	return s.cfg.Boot.Listeners(func(it config.Item[*listenerv3.Listener]) error {
-		p := it.Message
-		b, err := s.newListenerBuild(p)
-		if err == nil {
-			err = b.build()
-		}
-		if err == nil {
-			err = s.freeAddress(b, nil)
-		}
+		b, err := s.newListenerBuild(it.Message)
 		if err != nil {
+			return s.located(it.Path, err)
+		}
+		var errs config.Errors
+		errs.Collect("", attempt(it.Broken || s.problems.broken, b.build))
+		if b.l != nil {
+			errs.Collect("", s.freeAddress(b, nil))
+		}
+		if err := errs.Err(); err != nil || it.Broken {
 			return s.located(it.Path, err)
 		}
 		s.add(b, "", false)

@@ -130,6 +130,7 @@ type Server struct {
 	runtime       *runtime.Loader
 	spill         *spill.Store
 	guards        *guard.Set
+	problems      problems
 	dump          dump
 	certs         certs
 	drain         drain
@@ -167,10 +168,12 @@ func New(cfg Config) (*Server, error) {
 	s.state.Store(int32(PreInitializing))
 	s.started = cfg.Clock.Now()
 	s.format = &format.Options{Hostname: cfg.Options.Hostname, Env: cfg.Options.Env}
+	cfg.Boot.Thorough = true
 	var err error
-	if s.boot, err = cfg.Boot.Skeleton(); err != nil {
+	if s.boot, err = cfg.Boot.Skeleton(); s.boot == nil {
 		return nil, err
 	}
+	s.problems.broken = !s.problems.errs.Collect("", err)
 	if err = s.keepAsRead(); err != nil {
 		return nil, err
 	}
@@ -181,7 +184,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if err := s.build(); err != nil {
-		s.closeDrivers()
+		s.discard()
 		return nil, err
 	}
 	return s, nil
@@ -232,39 +235,34 @@ func (s *Server) build() error {
 	for _, w := range s.workers {
 		s.logs.Attach(w)
 	}
-	if err := s.buildStats(); err != nil {
-		return err
-	}
+	s.part(s.buildStats)
 	s.buildProcess()
 	s.buildNode()
-	if err := s.buildLog(); err != nil {
-		return err
-	}
+	s.part(s.buildLog)
 	s.logStart()
-	if err := s.buildOverload(); err != nil {
-		return err
-	}
-	if err := s.buildRuntime(); err != nil {
-		return err
-	}
-	if err := s.buildAdmin(s.boot.Admin); err != nil {
-		return err
-	}
+	s.part(s.buildOverload)
+	s.part(s.buildRuntime)
+	s.part(func() error { return s.buildAdmin(s.boot.Admin) })
 	s.buildDynamic()
-	for _, x := range s.boot.GetStaticResources().GetSecrets() {
-		if err := s.dynamic.secrets.AddStatic(x); err != nil {
-			return s.located("static_resources.secrets", err)
-		}
-	}
-	if err := s.buildClusters(); err != nil {
-		return err
-	}
+	s.part(s.buildSecrets)
+	s.part(s.buildClusters)
 	s.buildCalls()
 	s.buildRDS()
-	if err := s.buildListeners(); err != nil {
-		return err
+	s.part(s.buildListeners)
+	if s.problems.errs.Len() == 0 {
+		s.part(s.finishBuild)
 	}
-	return s.finishBuild()
+	s.problems.errs.Sort()
+	return s.problems.errs.Err()
+}
+
+// buildSecrets takes the static secrets.
+func (s *Server) buildSecrets() error {
+	var errs config.Errors
+	for i, x := range s.boot.GetStaticResources().GetSecrets() {
+		errs.Collect(fmt.Sprintf("[%d]", i), s.dynamic.secrets.AddStatic(x))
+	}
+	return s.located("static_resources.secrets", errs.Err())
 }
 
 // Main returns the main loop, Workers the workers: for the simulation, which steps them itself.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,8 +17,9 @@ import (
 // buildStats reads stats_config and --stats-tag. It comes before all that registers stats.
 func (s *Server) buildStats() error {
 	p := s.boot.GetStatsConfig()
+	var errs config.Errors
 	if len(s.boot.GetStatsSinks()) > 0 {
-		return s.located("stats_sinks", &config.Error{Msg: "not supported yet"})
+		errs.Collect("stats_sinks", errors.New("not supported yet"))
 	}
 	cfg := stats.TagConfig{NoDefaults: p.GetUseAllDefaultTags() != nil && !p.GetUseAllDefaultTags().GetValue()}
 	for _, t := range s.cfg.Options.StatsTags {
@@ -29,7 +31,8 @@ func (s *Server) buildStats() error {
 		if text := t.GetRegex(); text != "" {
 			re, err := regexp.Compile(text) //ban:allow bannedcall stats_tags are searched for, not matched as a whole; their groups are needed
 			if err != nil {
-				return s.located(fmt.Sprintf("stats_config.stats_tags[%d].regex", i), fmt.Errorf("Invalid regex '%s': %w", text, err)) //nolint:staticcheck // Envoy's text
+				errs.Collect(fmt.Sprintf("stats_config.stats_tags[%d].regex", i), fmt.Errorf("Invalid regex '%s': %w", text, err)) //nolint:staticcheck // Envoy's text
+				continue
 			}
 			r.Regex = re
 		}
@@ -37,23 +40,19 @@ func (s *Server) buildStats() error {
 	}
 	var err error
 	if s.tagger, err = stats.NewTagger(cfg); err != nil {
-		return s.located("stats_config.stats_tags", err)
+		errs.Collect("stats_config.stats_tags", err)
 	}
 	reject, err := statsMatcher(p.GetStatsMatcher())
-	if err != nil {
-		return s.located("stats_config.stats_matcher", err)
-	}
+	errs.Collect("stats_config.stats_matcher", err)
 	if reject != nil {
 		s.store.SetMatcher(reject)
 	}
 	buckets, err := histogramBuckets(p.GetHistogramBucketSettings())
-	if err != nil {
-		return s.located("stats_config.histogram_bucket_settings", err)
-	}
+	errs.Collect("stats_config.histogram_bucket_settings", err)
 	if buckets != nil {
 		s.store.SetBuckets(buckets)
 	}
-	return nil
+	return s.located("", errs.Err())
 }
 
 // statsMatcher returns what tells the names that are not shown; nil: all are.
@@ -66,11 +65,11 @@ func statsMatcher(p *metricsv3.StatsMatcher) (reject func(name []byte) bool, err
 		return nil, nil
 	case *metricsv3.StatsMatcher_ExclusionList:
 		any, err := anyOf(x.ExclusionList)
-		return any, err
+		return any, at("exclusion_list.patterns", err)
 	case *metricsv3.StatsMatcher_InclusionList:
 		any, err := anyOf(x.InclusionList)
 		if err != nil {
-			return nil, err
+			return nil, at("inclusion_list.patterns", err)
 		}
 		return func(name []byte) bool { return !any(name) }, nil
 	}
@@ -79,10 +78,10 @@ func statsMatcher(p *metricsv3.StatsMatcher) (reject func(name []byte) bool, err
 
 func anyOf(p *matcherv3.ListStringMatcher) (func(name []byte) bool, error) {
 	var list []interface{ Match(string) bool }
-	for _, m := range p.GetPatterns() {
+	for i, m := range p.GetPatterns() {
 		f, err := route.StringMatcher(m)
 		if err != nil {
-			return nil, err
+			return nil, at(fmt.Sprintf("[%d]", i), err)
 		}
 		list = append(list, f)
 	}
@@ -104,15 +103,15 @@ func histogramBuckets(list []*metricsv3.HistogramBucketSettings) (func(name stri
 		buckets []float64
 	}
 	var all []setting
-	for _, p := range list {
+	for n, p := range list {
 		m, err := route.StringMatcher(p.GetMatch())
 		if err != nil {
-			return nil, err
+			return nil, at(fmt.Sprintf("[%d].match", n), err)
 		}
 		b := p.GetBuckets()
 		for i := 1; i < len(b); i++ {
 			if b[i] <= b[i-1] {
-				return nil, fmt.Errorf("buckets: %v does not come after %v", b[i], b[i-1])
+				return nil, at(fmt.Sprintf("[%d].buckets[%d]", n, i), fmt.Errorf("%v does not come after %v", b[i], b[i-1]))
 			}
 		}
 		all = append(all, setting{m, b})

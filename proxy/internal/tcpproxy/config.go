@@ -72,12 +72,9 @@ type target struct {
 // New checks and compiles a configuration.
 func New(p *tcpv3.TcpProxy, d *Deps) (*Config, error) {
 	c := &Config{BufferLimit: d.BufferLimit, MaxAttempts: 1, lookup: d.Lookup, IdleTimeout: DefaultIdleTimeout}
-	if err := config.Refuse(gaps, p, ""); err != nil {
-		return nil, err
-	}
-	if err := c.readTargets(p, d); err != nil {
-		return nil, err
-	}
+	var errs config.Errors
+	errs.Collect("", config.Refuse(gaps, p, ""))
+	errs.Collect("", c.readTargets(p, d))
 	if t := p.GetIdleTimeout(); t != nil {
 		c.IdleTimeout = t.AsDuration()
 	}
@@ -86,12 +83,14 @@ func New(p *tcpv3.TcpProxy, d *Deps) (*Config, error) {
 	}
 	c.MaxDuration = p.GetMaxDownstreamConnectionDuration().AsDuration()
 	c.Jitter = p.GetMaxDownstreamConnectionDurationJitterPercentage().GetValue()
-	if err := c.readConnect(p); err != nil {
-		return nil, err
-	}
+	errs.Collect("", c.readConnect(p))
 	c.readHash(p.GetHashPolicy())
 	c.Stats = d.Root.Scope("tcp").Scope(p.GetStatPrefix()).Group(stats.TCP)
-	return c, c.readLogs(p, d)
+	errs.Collect("access_log", c.readLogs(p, d))
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *Config) readTargets(p *tcpv3.TcpProxy, d *Deps) error {

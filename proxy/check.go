@@ -1,0 +1,71 @@
+package proxy
+
+import "github.com/dragoman-proxy/dragoman/proxy/internal/config"
+
+// Problem is one thing that is wrong with a configuration: where it stands (File, Line, Col, from 1; 0 without a place), the full path
+// of the field, what sort of mistake it is, what Envoy says of it, what was found, what may stand there, and the nearest valid name. It
+// is an error, and has a JSON form.
+type Problem = config.Error
+
+// Kind sorts problems.
+type Kind = config.Kind
+
+// The kinds of problems, with their JSON names.
+const (
+	Unreadable   = config.Unreadable   // "syntax": no file, or no YAML, JSON or protobuf
+	UnknownField = config.UnknownField // "unknown_field"
+	UnknownType  = config.UnknownType  // "unknown_type": @type or an extension's name
+	WrongType    = config.WrongType    // "wrong_type": of a value, or a word that its enum does not have
+	BrokenRule   = config.BrokenRule   // "rule": a range, a length, a field that is required
+	Invalid      = config.Invalid      // "invalid": in itself right, and wrong together with the rest
+	Unsupported  = config.Unsupported  // "unsupported": Envoy has it, this build does not; Extension names it if it is one
+	Deprecated   = config.Deprecated   // "deprecated": only in Report.Notes
+)
+
+// Report is what there is to say of a configuration.
+type Report struct {
+	// Problems keep a proxy from running it, in the order of the file.
+	Problems []Problem `json:"problems"`
+	// More counts the problems beyond LoadOptions.MaxProblems.
+	More int `json:"more,omitempty"`
+	// Notes are unknown fields that were let pass, and deprecated ones.
+	Notes []Problem `json:"notes,omitempty"`
+}
+
+// OK tells whether a proxy would run the configuration.
+func (r *Report) OK() bool { return len(r.Problems) == 0 && r.More == 0 }
+
+// Problems returns what is wrong according to an error of Load or New; nil for none.
+func Problems(err error) []Problem { return config.List(err) }
+
+// Check reads a bootstrap as LoadWith does, builds of it what New builds, and tells everything that is wrong with it at once. Nothing
+// listens and nothing stays behind, but for files of access logs, which are opened as Envoy's --mode validate opens them.
+func Check(path string, o LoadOptions, opts ...Option) *Report {
+	r := &Report{Problems: []Problem{}}
+	most := o.MaxProblems
+	if most <= 0 {
+		most = config.DefaultMaxErrors
+	}
+	o.note = func(p Problem) {
+		p.Classify()
+		if len(r.Notes) < most {
+			r.Notes = append(r.Notes, p)
+		}
+	}
+	b, err := LoadWith(path, o)
+	if err == nil {
+		var p *Proxy
+		if p, err = New(b, opts...); err == nil {
+			p.Discard()
+			return r
+		}
+	}
+	r.Problems, r.More = config.List(err), config.More(err)
+	return r
+}
+
+// Discard gives a proxy up that is not to run, in place of Run.
+func (p *Proxy) Discard() {
+	p.s.Discard()
+	p.e.close()
+}

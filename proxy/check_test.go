@@ -1,0 +1,130 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dragoman-proxy/dragoman/proxy"
+)
+
+// everywhere has a mistake of each kind in each part of a bootstrap.
+const everywhere = `
+node: {idd: x}
+admin: {address: {socket_address: {address: nowhere, port_value: 0}}}
+stats_config: {stats_tags: [{tag_name: a, regex: "("}]}
+overload_manager: {resource_monitors: [{name: envoy.resource_monitors.bogus}]}
+layered_runtime: {layers: [{name: a, admin_layer: {}}, {name: a, static_layer: {}}, {name: b, admin_layer: {}}]}
+static_resources:
+  clusters:
+  - {name: a, connect_timeout: 5, lb_policy: MAGLEV, maglev_lb_config: {table_size: 4}}
+  - {name: a, lb_policy: NOPE}
+  - {name: b, type: EDS, filters: [{name: x}]}
+  - {name: c, cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig}}}
+  listeners:
+  - name: l
+    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+    filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          route_config:
+            virtual_hosts:
+            - name: v
+              domains: ["*"]
+              routes:
+              - {match: {prefix: /}, route: {cluster: c}}
+              - {match: {prefix: /}, direct_response: {status: 99}}
+          http_filters:
+          - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
+          - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
+`
+
+func TestCheckTellsEverythingAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(path, []byte(everywhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := proxy.Check(path, proxy.LoadOptions{})
+	const (
+		hcm = "static_resources.listeners[0].filter_chains[0].filters[0].typed_config"
+		vh  = hcm + ".route_config.virtual_hosts[0]"
+	)
+	want := []string{
+		"2 unknown_field node.idd",
+		"3 invalid admin.address.socket_address.address",
+		"4 invalid stats_config.stats_tags[0].regex",
+		"5 unknown_type overload_manager.resource_monitors[0]",
+		"6 invalid layered_runtime.layers[1].name",
+		"6 invalid layered_runtime.layers[2].admin_layer",
+		"9 wrong_type static_resources.clusters[0].connect_timeout",
+		"9 invalid static_resources.clusters[0].maglev_lb_config.table_size",
+		"10 invalid static_resources.clusters[1].name",
+		"10 wrong_type static_resources.clusters[1].lb_policy",
+		"11 invalid static_resources.clusters[2].eds_cluster_config",
+		"11 unsupported static_resources.clusters[2].filters",
+		"12 unsupported static_resources.clusters[3].cluster_type.typed_config",
+		"20 rule " + hcm + ".stat_prefix",
+		"27 rule " + vh + ".routes[1].direct_response.status",
+		"29 invalid " + hcm + ".http_filters[0]",
+	}
+	var got []string
+	for _, p := range r.Problems {
+		if p.File != path || p.Line < 1 || p.Col < 1 || p.Msg == "" {
+			t.Errorf("no place in %+v", p)
+		}
+		got = append(got, strings.Join([]string{strconv.Itoa(p.Line), string(p.Kind), p.Path}, " "))
+	}
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			t.Errorf("not told: %s", w)
+		}
+	}
+	for i, g := range got {
+		if !slices.Contains(want, g) {
+			t.Errorf("told for nothing: %s", r.Problems[i].Error())
+		}
+	}
+	if !slices.IsSortedFunc(r.Problems, func(a, b proxy.Problem) int { return a.Line - b.Line }) {
+		t.Errorf("not in the order of the file: %s", got)
+	}
+}
+
+func TestCheckIsStructured(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	text := `static_resources: {clusters: [{name: c, cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig}}}], secret: []}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(proxy.Check(path, proxy.LoadOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"problems":[{"file":"PATH","line":1,"col":89,"path":"static_resources.clusters[0].cluster_type.typed_config","kind":"unsupported",` +
+		`"message":"could not find @type 'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig': not supported yet: envoy.extensions.clusters.aggregate.v3 is an extension of Envoy that this build does not have",` +
+		`"extension":"envoy.extensions.clusters.aggregate.v3.ClusterConfig"},` +
+		`{"file":"PATH","line":1,"col":167,"path":"static_resources.secret","kind":"unknown_field","message":"no such field: 'secret': message envoy.config.bootstrap.v3.Bootstrap.StaticResources has unknown fields","suggestion":"secrets"}]}`
+	if s := strings.ReplaceAll(string(got), path, "PATH"); s != want {
+		t.Errorf("got %s", s)
+	}
+}
+
+func TestCheckOfWhatIsRight(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	text := `static_resources: {clusters: [{name: c, type: STATIC, new: 1, max_requests_per_connection: 1}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := proxy.Check(path, proxy.LoadOptions{AllowUnknownFields: true})
+	if !r.OK() || len(r.Notes) != 2 || r.Notes[0].Kind != proxy.UnknownField || r.Notes[1].Kind != proxy.Deprecated {
+		t.Errorf("%+v", r)
+	}
+	if r := proxy.Check(filepath.Join(t.TempDir(), "none.yaml"), proxy.LoadOptions{}); r.OK() || r.Problems[0].Kind != proxy.Unreadable {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Kind sorts the problems of a configuration for programs that read them.
+type Kind string
+
+// The kinds.
+const (
+	// Unreadable: the file is not there, or is no YAML, JSON or protobuf.
+	Unreadable Kind = "syntax"
+	// UnknownField: a message has no field of that name.
+	UnknownField Kind = "unknown_field"
+	// UnknownType: @type names no message of the API.
+	UnknownType Kind = "unknown_type"
+	// WrongType: a value is not of its field's type, or not one of its enum's.
+	WrongType Kind = "wrong_type"
+	// BrokenRule: a field rule of the API does not hold: a range, a length, a field that is required.
+	BrokenRule Kind = "rule"
+	// Invalid: what is written means nothing together with the rest, or cannot be had: a cluster that there is not, a name that
+	// was given twice, a certificate that cannot be read.
+	Invalid Kind = "invalid"
+	// Unsupported: Envoy has it, and this build does not.
+	Unsupported Kind = "unsupported"
+	// Deprecated: a field that Envoy is to lose. This is a note, not an error.
+	Deprecated Kind = "deprecated"
+)
+
+// Classify completes what those who made e left open: its kind, and for what this build does not have the extension that is missing.
+func (e *Error) Classify() {
+	const phrase, url = "Didn't find a registered implementation for '", "' with type URL: '"
+	if _, rest, ok := strings.Cut(e.Msg, phrase); ok && e.Extension == "" {
+		name, rest, _ := strings.Cut(rest, url)
+		typ, _, _ := strings.Cut(rest, "'")
+		if knownToEnvoy(typ) {
+			e.Extension, e.Kind = typ, Unsupported
+		} else if e.Kind == "" && name != "" {
+			e.Kind = UnknownType
+		}
+	}
+	switch {
+	case e.Kind != "":
+	case strings.Contains(e.Msg, "not supported"):
+		e.Kind = Unsupported
+	default:
+		e.Kind = Invalid
+	}
+}
+
+// List returns all problems that err holds, classified; one that is none of this package's is one without a place.
+func List(err error) []Error {
+	var many *Errors
+	var one *Error
+	var out []Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &many):
+		for _, x := range many.List {
+			out = append(out, *x)
+		}
+	case errors.As(err, &one):
+		out = append(out, *one)
+	default:
+		out = append(out, Error{Msg: err.Error()})
+	}
+	for i := range out {
+		out[i].Classify()
+	}
+	return out
+}
+
+// Collect appends what is wrong with the part at path, so that the other parts may be looked at, too. It tells whether that part
+// is fine.
+func (e *Errors) Collect(path string, err error) bool {
+	switch x := At(path, err).(type) {
+	case nil:
+		return true
+	case *Error:
+		e.Add(x, maxCollected)
+	case *Errors:
+		for _, one := range x.List {
+			e.Add(one, maxCollected)
+		}
+		e.More += x.More
+	}
+	return false
+}
+
+// maxCollected bounds the list of one part; what a load reports is bounded by Options.MaxErrors besides.
+const maxCollected = 10_000
+
+// after appends the errors of a later check, but for those that only follow from what is in e already.
+func (e *Errors) after(later *Errors, limit int) {
+	known := e.List
+	for _, x := range later.List {
+		if !about(known, x.Path) {
+			e.Add(x, limit)
+		}
+	}
+	e.More += later.More
+}
+
+// about tells whether a problem at path is already spoken of by one of list: at the same field, around it, or within it. What
+// follows from a mistake is no mistake of its own.
+func about(list []*Error, path string) bool {
+	for _, x := range list {
+		if within(x.Path, path) || within(path, x.Path) {
+			return true
+		}
+		if x.Kind == UnknownField && x.Suggestion != "" { // a name that was misspelt is not missing
+			parent := x.Path[:max(0, strings.LastIndexByte(x.Path, '.'))]
+			if within(path, join(parent, x.Suggestion)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// within tells whether path is that of a field at or below parent.
+func within(path, parent string) bool {
+	rest, ok := strings.CutPrefix(path, parent)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Sort puts the errors into the order in which they stand in the file; those without a place stay at the end.
+func (e *Errors) Sort() {
+	files := map[string]int{"": 1 << 30}
+	for _, x := range e.List {
+		if _, ok := files[x.File]; !ok {
+			files[x.File] = len(files)
+		}
+	}
+	slices.SortStableFunc(e.List, func(a, b *Error) int {
+		if d := files[a.File] - files[b.File]; d != 0 {
+			return d
+		}
+		if d := a.Line - b.Line; d != 0 {
+			return d
+		}
+		return a.Col - b.Col
+	})
+}
+
+// More returns how many errors err has only counted.
+func More(err error) int {
+	var many *Errors
+	if errors.As(err, &many) {
+		return many.More
+	}
+	return 0
+}

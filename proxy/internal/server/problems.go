@@ -1,0 +1,50 @@
+package server
+
+import (
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+)
+
+// problems is what is wrong with the bootstrap: all of it is looked for before the proxy is refused. owner: main loop.
+type problems struct {
+	errs config.Errors
+	// broken: something besides the static clusters and listeners breaks a rule of the API.
+	broken bool
+	// clusters are the names of static clusters that could not be built: who names them makes no mistake.
+	clusters map[string]bool
+}
+
+// part builds one part of the proxy, and keeps what is wrong with it.
+func (s *Server) part(build func() error) {
+	s.problems.errs.Collect("", attempt(s.problems.broken, build))
+}
+
+// attempt runs build. A broken configuration is one that is known not to hold a rule of the API, so that values may be missing that
+// are there otherwise: it is built only to find what else is wrong, and what breaks for want of a value says nothing new.
+func attempt(broken bool, build func() error) (err error) {
+	if broken {
+		defer func() {
+			if recover() != nil {
+				err = nil
+			}
+		}()
+	}
+	return build()
+}
+
+// located gives an error, or each of several, its place in the file.
+func (s *Server) located(path string, err error) error {
+	return s.cfg.Boot.Positions().Attach(path, err)
+}
+
+// discard ends a proxy that was not to be: it closes what was opened for it. It must not have run.
+func (s *Server) discard() {
+	for _, w := range s.workers {
+		s.working.Add(1)
+		s.threads.start(w, false, s.working.Done)
+	}
+	s.threads.start(s.main, false, nil)
+	s.shutdown()
+}
+
+// Discard ends a proxy that is not wanted, in place of Run.
+func (s *Server) Discard() { s.discard() }
