@@ -168,6 +168,8 @@ type Info struct {
 	SchemeUpstream bool
 	// LocalReplyBody is the body of a local reply while its format is evaluated.
 	LocalReplyBody string
+	// Redirects is what earlier rounds of the request have left, nil if there were none (internal redirects).
+	Redirects *Redirects
 	// TraceID and SpanID are set by tracing.
 	TraceID, SpanID string
 

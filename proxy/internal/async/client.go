@@ -57,6 +57,8 @@ type Options struct {
 	Retry *route.RetryPolicy
 	// BufferLimit bounds what is kept of the request for a retry, 0: not bounded.
 	BufferLimit int
+	// chain replaces the client's own router; nil mostly.
+	chain *fm.Chain
 }
 
 // Handler gets the answer's events, on the stream's worker, never from within a call to the Stream. After an event with end, or

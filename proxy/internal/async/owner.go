@@ -17,15 +17,15 @@ type owner Stream
 
 func (o *owner) s() *Stream { return (*Stream)(o) }
 
-func (o *owner) Worker() *event.Worker          { return o.w }
-func (o *owner) Info() *stream.Info             { return &o.inf }
-func (o *owner) Connection() network.Connection { return nil }
-func (o *owner) Arena() *http.Arena             { return &o.arena }
-func (o *owner) Route() aroute.Entry            { return &o.rt }
-func (o *owner) ClearRouteCache()               {}
-func (o *owner) Send1xx(*http.HeaderMap)        {}
-func (o *owner) TooLarge(bool)                  {}
-func (o *owner) Recreate(*buffer.Buffer) bool   { return false }
+func (o *owner) Worker() *event.Worker                         { return o.w }
+func (o *owner) Info() *stream.Info                            { return &o.inf }
+func (o *owner) Connection() network.Connection                { return nil }
+func (o *owner) Arena() *http.Arena                            { return &o.arena }
+func (o *owner) Route() aroute.Entry                           { return &o.rt }
+func (o *owner) ClearRouteCache()                              {}
+func (o *owner) Send1xx(*http.HeaderMap)                       {}
+func (o *owner) TooLarge(bool)                                 {}
+func (o *owner) Recreate(*buffer.Buffer, *http.HeaderMap) bool { return false }
 
 // SendHeaders takes the answer's head from the router.
 func (o *owner) SendHeaders(h *http.HeaderMap, end bool) {

@@ -74,7 +74,11 @@ func (s *Stream) begin(c *Client, o *Options, hd Handler, slot *cluster.Slot) {
 	s.reply, s.forward = nil, o.ForwardedFor
 	s.waits, s.calls, s.pauses = 0, 0, 0
 	s.above, s.queued, s.sent, s.closed, s.dead = false, false, false, false, false
-	s.fm.Init((*owner)(s), c.chain, o.BufferLimit)
+	chain := o.chain
+	if chain == nil {
+		chain = c.chain
+	}
+	s.fm.Init((*owner)(s), chain, o.BufferLimit)
 }
 
 // Headers is the map of the request's head, for the caller to fill before SendHeaders: :method, :path and :authority first. What it

@@ -30,8 +30,9 @@ type Terminal interface {
 	Worker() *event.Worker
 	// ResponseStarted tells whether a response's head was sent.
 	ResponseStarted() bool
-	// RecreateWith is RecreateStream for a filter that keeps the body itself; it takes body if the result is true.
-	RecreateWith(body *buffer.Buffer) bool
+	// RecreateWith is RecreateStream for a filter that keeps the body itself; it takes body if the result is true. An empty one means
+	// that the body is to go, nil that it was not kept. head is the answer that the client does not get, nil if there is none.
+	RecreateWith(body *buffer.Buffer, head *http.HeaderMap) bool
 }
 
 func (a *active) Now() int64       { return a.s.owner.Worker().Now() }
@@ -184,16 +185,15 @@ func (a *active) ReadDisable(disable bool) {
 	}
 }
 
-func (a *active) RecreateStream() bool { return a.RecreateWith(a.s.buffered(&a.s.dec, a)) }
+func (a *active) RecreateStream() bool { return a.RecreateWith(a.s.buffered(&a.s.dec, a), nil) }
 
-func (a *active) RecreateWith(body *buffer.Buffer) bool {
+func (a *active) RecreateWith(body *buffer.Buffer, head *http.HeaderMap) bool {
 	s := a.s
 	d := &s.dec
-	kept := body != nil && body.Len() > 0
-	if s.destroyed || s.closing || s.responseStarted || s.pending != nil || !d.received || d.trailers != nil || d.gotBody && !kept {
+	if s.destroyed || s.closing || s.responseStarted || s.pending != nil || !d.received || d.trailers != nil || d.gotBody && body == nil {
 		return false
 	}
-	if !s.owner.Recreate(body) {
+	if !s.owner.Recreate(body, head) {
 		return false
 	}
 	s.dec.stopped, s.enc.stopped = true, true

@@ -46,7 +46,7 @@ func (k *sink) SendData(b *buffer.Buffer, _ bool)                              {
 func (k *sink) SendTrailers(*http.HeaderMap)                                   {}
 func (k *sink) TooLarge(bool)                                                  {}
 func (k *sink) ReadDisable(bool)                                               {}
-func (k *sink) Recreate(*buffer.Buffer) bool                                   { return false }
+func (k *sink) Recreate(*buffer.Buffer, *http.HeaderMap) bool                  { return false }
 func (k *sink) Reset(http.ResetReason)                                         {}
 func (k *sink) PrepareLocalReply(*filter.LocalReply) (*http.HeaderMap, string) { return nil, "" }
 func (k *sink) Send(*filter.Call, func(*filter.Answer, error)) filter.Canceler { return nil }

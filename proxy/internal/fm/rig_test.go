@@ -488,7 +488,7 @@ func (r *rig) ReadDisable(disable bool) {
 	}
 }
 
-func (r *rig) Recreate(body *buffer.Buffer) bool {
+func (r *rig) Recreate(body *buffer.Buffer, _ *http.HeaderMap) bool {
 	return r.recreate != nil && r.recreate(body)
 }
 

@@ -48,8 +48,9 @@ type Owner interface {
 	TooLarge(request bool)
 	// ReadDisable holds the client back; calls nest. What is still held back when the stream ends is let go by the owner.
 	ReadDisable(disable bool)
-	// Recreate starts the request anew in a later pass, with body instead of the one that was received. false: it cannot.
-	Recreate(body *buffer.Buffer) bool
+	// Recreate starts the request anew in a later pass, with body instead of the one that was received. head is the answer that is
+	// the reason, nil if there is none; it is borrowed. false: it cannot.
+	Recreate(body *buffer.Buffer, head *http.HeaderMap) bool
 	// Reset ends the stream at once. The owner calls Destroy.
 	Reset(reason http.ResetReason)
 	// Send starts a call of a filter.

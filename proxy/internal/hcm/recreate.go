@@ -3,15 +3,24 @@ package hcm
 import (
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/http"
 )
 
 // Recreate lets the request start anew in the next pass (internal redirects): with its headers as they are then, through new filters,
-// to the route that fits them. The round that ends is counted and logged as a request of its own, as Envoy does.
-func (s *Stream) Recreate(body *buffer.Buffer) bool {
+// to the route that fits them. The round that ends is counted and logged as a request of its own, as Envoy does, with head as its
+// answer if there is one.
+func (s *Stream) Recreate(body *buffer.Buffer, head *http.HeaderMap) bool {
 	if s.dead || s.again || !s.requestDone || s.sentHeaders || s.upgrade || s.connect {
 		return false
 	}
 	s.again = true
+	s.inf.Details = "internal_redirect"
+	if head != nil {
+		s.reply.Init(&s.arena)
+		s.reply.CopyFrom(head)
+		s.inf.ResponseHeaders = &s.reply
+		s.inf.Code = head.StatusCode() // it is not counted: the client does not see it
+	}
 	if body != nil && body.Len() > 0 {
 		s.kept = &buffer.Buffer{}
 		s.kept.Init(&s.h.w.Bufs)
@@ -32,7 +41,13 @@ func (s *Stream) restart() {
 	s.kept = nil
 	s.reply.Init(&s.arena)
 	s.localReply = false
+	was := s.inf
 	s.beginInfo()
+	s.inf.Start, s.inf.StartWall = was.Start, was.StartWall
+	s.inf.BytesReceived, s.inf.Redirects = was.BytesReceived, was.Redirects
+	if body != nil {
+		s.inf.BytesReceived += uint64(body.Len()) // as Envoy counts: it is received once more
+	}
 	s.countBegin()
 	s.inf.RequestDone, s.inf.RequestHeaders = h.w.Now(), &s.req
 	if cfg.MaxStreamDuration > 0 {
@@ -40,7 +55,16 @@ func (s *Stream) restart() {
 	}
 	s.touch()
 	s.table = cfg.Routes.Load()
+	s.filters = false
+	if !s.checkPath(&s.req, s.req.Get(http.Method)) {
+		if body != nil {
+			body.Reset()
+		}
+		s.maybeFinish()
+		return
+	}
 	s.lookup()
+	s.filters = true
 	s.fm.Init(s, cfg.Chain, s.bufferLimit())
 	if cfg.LogStart {
 		cfg.Logs.Log(h.w, &s.inf, accesslog.DownstreamStart)

@@ -53,6 +53,12 @@ type Entry struct {
 	Retry *RetryPolicy
 	// RetryBuffer says how bodies are kept for retries; nil: as Envoy does it.
 	RetryBuffer *RetryBuffer
+	// Hedge is hedge_on_per_try_timeout: a slow attempt goes on beside the next one.
+	Hedge bool
+	// Redirects are followed as InternalRedirect says; nil: they go to the client.
+	InternalRedirect *InternalRedirect
+	// Mirrors are the clusters that copies of requests go to.
+	Mirrors []Mirror
 	// HighPriority selects the second set of circuit breakers.
 	HighPriority bool
 

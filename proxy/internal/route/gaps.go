@@ -4,20 +4,16 @@ import "github.com/dragoman-proxy/dragoman/internal/gap"
 
 // Routes come by the ten thousand: the code that reads them checks these itself.
 var (
-	configGaps = gap.Of("envoy.config.route.v3.RouteConfiguration", "!vhds", "!request_mirror_policies", "!route_specifiers")
-	hostGaps   = gap.Of("envoy.config.route.v3.VirtualHost", "!route_specifiers", "!request_mirror_policies", "!hedge_policy")
+	configGaps = gap.Of("envoy.config.route.v3.RouteConfiguration", "!vhds", "!route_specifiers")
+	hostGaps   = gap.Of("envoy.config.route.v3.VirtualHost", "!route_specifiers")
 	routeGaps  = gap.Of("envoy.config.route.v3.Route", "!filter_action", "!route_specifiers")
 	actionGaps = gap.Of("envoy.config.route.v3.RouteAction",
 		"!cluster_specifier_plugin",
 		"!inline_cluster_specifier_plugin",
-		"!request_mirror_policies",
-		"!hedge_policy",
 		"!flush_timeout",
-		"!internal_redirect_policy",
-		"!internal_redirect_action=HANDLE_INTERNAL_REDIRECT",
 		"!upgrade_configs.connect_config",
 	)
-	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_priority", "!retry_options_predicates")
+	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_options_predicates")
 	limitGaps  = gap.Of("envoy.config.route.v3.RateLimit.Action", "!extension", "!metadata.source=CLUSTER_LOCALITY_ENTRY")
 	stringGaps = gap.Of("envoy.type.matcher.v3.StringMatcher", "!custom")
 )

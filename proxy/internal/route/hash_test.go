@@ -181,12 +181,14 @@ func FuzzTemplate(f *testing.F) {
 // What would silently do something else is refused, by name.
 func TestRefusedRoutes(t *testing.T) {
 	for text, want := range map[string]string{
-		"route: {cluster: up, request_mirror_policies: [{cluster: x}]}":        "request_mirror_policies",
-		"route: {cluster: up, hedge_policy: {hedge_on_per_try_timeout: true}}": "hedge_policy",
-		"route: {cluster: up, internal_redirect_policy: {}}":                   "internal_redirect_policy",
-		"route: {cluster: up, flush_timeout: 1s}":                              "flush_timeout",
-		"route: {cluster_specifier_plugin: x}":                                 "cluster_specifier_plugin",
-		"route_specifiers: [{name: x}], route: {cluster: up}":                  "route_specifiers",
+		"route: {cluster: up, request_mirror_policies: [{}]}":                                   "Exactly one of cluster or cluster_header",
+		"route: {cluster: up, request_mirror_policies: [{cluster: x, cluster_header: z}]}":      "Only one of cluster 'x' or cluster_header 'z'",
+		"route: {cluster: up, internal_redirect_policy: {response_headers_to_copy: [':path']}}": "may not be specified here",
+		"route: {cluster: up, internal_redirect_policy: {predicates: [{name: x}]}}":             "Didn't find a registered implementation for 'x'",
+		"route: {cluster: up, retry_policy: {retry_priority: {name: x}}}":                       "Didn't find a registered implementation for 'x'",
+		"route: {cluster: up, flush_timeout: 1s}":                                               "flush_timeout",
+		"route: {cluster_specifier_plugin: x}":                                                  "cluster_specifier_plugin",
+		"route_specifiers: [{name: x}], route: {cluster: up}":                                   "route_specifiers",
 		"filter_action: {}": "filter_action",
 		"direct_response: {status: 200, body: {inline_string: " + strings.Repeat("x", 4097) + "}}": "response body size is 4097 bytes; maximum is 4096",
 		"route: {cluster: up, regex_rewrite: {pattern: {regex: '('}, substitution: x}}":            "",
@@ -197,7 +199,7 @@ func TestRefusedRoutes(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for i, bad := range []string{"vhds: {}", "request_mirror_policies: [{cluster: x}]", "route_specifiers: [{name: x}]"} {
+	for i, bad := range []string{"vhds: {}", "request_mirror_policies: [{}], virtual_hosts: [{name: v, domains: [a], routes: [{match: {prefix: /}, route: {cluster: x}}]}]", "route_specifiers: [{name: x}]"} {
 		if _, err := compile(t, "{"+bad+"}"); err == nil {
 			t.Errorf("%d: %s is accepted", i, bad)
 		}

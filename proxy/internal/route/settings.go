@@ -70,8 +70,6 @@ func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
 	switch {
 	case rc.Vhds != nil:
 		return nil, errors.New("vhds is not supported yet")
-	case len(rc.RequestMirrorPolicies) > 0:
-		return nil, errors.New("request_mirror_policies is not supported yet")
 	case len(rc.RouteSpecifiers) > 0:
 		return nil, errors.New("route_specifiers is not supported yet")
 	}

@@ -22,6 +22,7 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 	c.timeouts(e, a)
 	e.HighPriority = a.Priority == 1
 	e.TimeoutRetryHeader = vh.IncludeIsTimeoutRetryHeader
+	e.Hedge = a.HedgePolicy.GetHedgeOnPerTryTimeout() || a.HedgePolicy == nil && vh.HedgePolicy.GetHedgeOnPerTryTimeout()
 	var err error
 	if e.HashPolicy, err = c.hashPolicy(a.HashPolicy); err != nil {
 		return err
@@ -38,6 +39,12 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 		if e.Retry, err = c.retry(p); err != nil {
 			return err
 		}
+	}
+	if e.Mirrors, err = c.mirrors(vh, a); err != nil {
+		return err
+	}
+	if e.InternalRedirect, err = internalRedirect(a); err != nil {
+		return err
 	}
 	if err := c.rewrites(e, a); err != nil {
 		return err
@@ -82,14 +89,8 @@ func retryPolicy(vh *routev3.VirtualHost, a *routev3.RouteAction) (*routev3.Retr
 // unsupported refuses by name what would silently do something else.
 func unsupported(vh *routev3.VirtualHost, a *routev3.RouteAction) error {
 	switch {
-	case len(a.RequestMirrorPolicies) > 0 || len(vh.RequestMirrorPolicies) > 0:
-		return errors.New("request_mirror_policies is not supported yet")
-	case a.HedgePolicy != nil || vh.HedgePolicy != nil:
-		return errors.New("hedge_policy is not supported yet")
 	case a.FlushTimeout != nil:
 		return errors.New("flush_timeout is not supported yet")
-	case a.InternalRedirectPolicy != nil || a.InternalRedirectAction == routev3.RouteAction_HANDLE_INTERNAL_REDIRECT: //nolint:staticcheck // deprecated and still accepted
-		return errors.New("internal_redirect_policy is not supported yet")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package route
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	canaryv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/omit_canary_hosts/v3"
 	metav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/omit_host_metadata/v3"
 	previousv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
@@ -32,6 +32,8 @@ type RetryPolicy struct {
 	HostAttempts  int
 	PreviousHosts bool
 	OmitHost      []func(h *host.Host) bool
+	// PriorityFrequency is the update_frequency of previous_priorities, in attempts; 0: retries go to any priority.
+	PriorityFrequency int
 	// ResetHeaders say when an upstream wants to be asked again, at most ResetMax from now.
 	ResetHeaders []ResetHeader
 	ResetMax     time.Duration
@@ -89,8 +91,8 @@ func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 			out.ResetMax = b.MaxInterval.AsDuration()
 		}
 	}
-	if p.RetryPriority != nil {
-		return nil, fmt.Errorf("retry_policy.retry_priority %s is not supported yet", p.RetryPriority.Name)
+	if err := out.priority(p.RetryPriority); err != nil {
+		return nil, err
 	}
 	if len(p.RetryOptionsPredicates) > 0 {
 		return nil, errors.New("retry_policy.retry_options_predicates is not supported yet")
@@ -109,6 +111,26 @@ func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 	return out, err
 }
 
+// priority takes over a retry_priority.
+func (p *RetryPolicy) priority(x *routev3.RetryPolicy_RetryPriority) error {
+	if x == nil {
+		return nil
+	}
+	a := x.GetTypedConfig()
+	var m prioritiesv3.PreviousPrioritiesConfig
+	if !a.MessageIs(&m) {
+		return unknownExtension(x.Name, a)
+	}
+	if err := a.UnmarshalTo(&m); err != nil {
+		return err
+	}
+	if m.UpdateFrequency <= 0 {
+		return errors.New("retry_priority: update_frequency must be greater than 0")
+	}
+	p.PriorityFrequency = int(m.UpdateFrequency)
+	return nil
+}
+
 // predicate adds a retry_host_predicate.
 func (p *RetryPolicy) predicate(h *routev3.RetryPolicy_RetryHostPredicate) error {
 	a := h.GetTypedConfig()
@@ -124,8 +146,7 @@ func (p *RetryPolicy) predicate(h *routev3.RetryPolicy_RetryHostPredicate) error
 		}
 		p.OmitHost = append(p.OmitHost, hasMetadata(meta.MetadataMatch))
 	default:
-		url := a.GetTypeUrl()
-		return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", h.Name, url[strings.LastIndexByte(url, '/')+1:]) //nolint:staticcheck // Envoy's text
+		return unknownExtension(h.Name, a)
 	}
 	return nil
 }

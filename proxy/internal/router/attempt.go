@@ -33,6 +33,7 @@ type attemptState struct {
 	r     *Router
 	host  *host.Host
 	enc   codec.ClientStream // until the stream is over in both directions
+	up    *stream.Upstream   // where what is known of the attempt goes: the request's Info, or a place of its own
 	start int64
 
 	pendingEnd bool
@@ -44,6 +45,8 @@ type attemptState struct {
 	tunnel     bool // the body waits until the upstream has accepted what the head asks for
 	deferred   bool // a gRPC response's success is known by its trailers
 	above      bool // the upstream does not keep up with the request
+	retried    bool // another attempt follows, or runs beside this one (hedging)
+	blamed     bool // outlier detection has heard of its timeout
 	gone       bool
 }
 
@@ -54,7 +57,8 @@ func (a *attempt) begin(r *Router, h *host.Host) {
 	a.start = r.w.Now()
 	a.req.Decoder, a.req.Headers, a.req.CB = a, &a.resp, a
 	a.tunnel = r.websocket || r.connect
-	u := &r.info.Upstream
+	a.up = &r.info.Upstream
+	u := a.up
 	*u = stream.Upstream{}
 	u.Host, u.HostName, u.Static = h.Address, h.Hostname, r
 }
@@ -71,7 +75,7 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 	a.waiting, a.open = false, true
 	a.enc = s
 	ci := c.Info()
-	u := &r.info.Upstream
+	u := a.up
 	u.Conn, u.ConnID, u.Local, u.Protocol = ci, ci.ID, ci.Local, c.Protocol()
 	u.PoolReady, u.ConnStart, u.FirstTx, u.Streams = now, ci.Start, now, c.Streams()
 	a.host.RqActive.Add(1)
@@ -162,7 +166,7 @@ func (a *attempt) flushBody() {
 func (a *attempt) ended() {
 	a.sentEnd = true
 	r := a.r
-	r.info.Upstream.LastTx = r.w.Now()
+	a.up.LastTx = r.w.Now()
 	if r.perTry > 0 && a.open && !a.gotHeaders {
 		r.w.Arm(&a.perTry, r.perTry)
 	}
@@ -214,7 +218,7 @@ func (a *attempt) OnPoolFailure(reason http.ResetReason, failure string, h *host
 	if h != nil {
 		a.host = h
 	}
-	a.r.info.Upstream.Failure = failure
+	a.up.Failure = failure
 	a.r.onReset(a, reason, failure)
 }
 
@@ -230,7 +234,7 @@ func (a *attempt) DecodeHeaders(h *http.HeaderMap, end bool) {
 	a.gotHeaders = true
 	r := a.r
 	a.touch()
-	u := &r.info.Upstream
+	u := a.up
 	u.FirstRx = r.w.Now()
 	if end {
 		u.LastRx = u.FirstRx
@@ -253,7 +257,7 @@ func (a *attempt) cutOff() {
 
 // reset gives the upstream's stream up. Resets are counted where they are frames; HTTP/1 closes its connection.
 func (a *attempt) reset(enc codec.ClientStream) {
-	if a.r.info.Upstream.Protocol == http.HTTP2 {
+	if a.up.Protocol == http.HTTP2 {
 		a.r.inc(stats.ClusterUpstreamRqTxReset)
 	}
 	enc.Reset(http.ResetLocal)
@@ -264,7 +268,7 @@ func (a *attempt) DecodeData(data *buffer.Buffer, end bool) {
 	r := a.r
 	a.touch()
 	if end {
-		r.info.Upstream.LastRx = r.w.Now()
+		a.up.LastRx = r.w.Now()
 		a.closeStream()
 	}
 	if r.final != a {
@@ -283,7 +287,7 @@ func (a *attempt) DecodeData(data *buffer.Buffer, end bool) {
 // DecodeTrailers is the codec's.
 func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
 	r := a.r
-	r.info.Upstream.LastRx = r.w.Now()
+	a.up.LastRx = r.w.Now()
 	a.closeStream()
 	if r.final == a {
 		r.settle(a, t)
@@ -368,7 +372,7 @@ func (a *attempt) closeStream() {
 // countWire notes what the stream took on the wire so far.
 func (a *attempt) countWire() {
 	if a.enc != nil {
-		u := &a.r.info.Upstream
+		u := a.up
 		b := a.enc.WireBytes()
 		u.WireSent, u.WireRecv, u.HeaderSent, u.HeaderRecv = b.Sent, b.Received, b.HeaderSent, b.HeaderReceived
 	}
@@ -407,12 +411,7 @@ func (a *attempt) drop() {
 	}
 	a.pending.Reset()
 	a.l.putAttempt(a)
-	if r.try == a {
-		r.try = nil
-	}
-	if r.final == a {
-		r.final = nil
-	}
+	r.forget(a)
 }
 
 // finish puts an attempt back whose stream is over.
@@ -432,7 +431,7 @@ func (a *attempt) release() {
 }
 
 // under tells whether a timer's attempt is still that of its router.
-func (a *attempt) under() bool { return !a.gone && a.r != nil && (a.r.try == a || a.r.final == a) }
+func (a *attempt) under() bool { return !a.gone && a.r != nil && a.r.has(a) }
 
 func (a *attempt) onPerTry() {
 	if a.under() && !a.r.sent {

@@ -104,5 +104,7 @@ func (r *Router) reset() {
 	r.pick.Headers, r.pick.Exclude, r.pick.Reject = nil, nil, nil
 	clear(r.tries)
 	r.tries = r.tries[:0]
+	clear(r.slow)
+	r.slow = r.slow[:0]
 	r.routerState = routerState{}
 }

@@ -29,7 +29,7 @@ func (r *Router) number(n int) string {
 
 // onHeaders: an attempt's response has begun. It is taken, or tried again.
 func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
-	if r.try != a {
+	if !r.has(a) || r.sent {
 		return
 	}
 	code := h.StatusCode()
@@ -47,23 +47,10 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 			m.PutResponse(code)
 		}
 	}
-	if r.retry.on != 0 && r.retry.onResponse(r, h, code) && r.schedule(h) {
-		a.host.RqError.Add(1)
-		r.chargeRetry(code)
-		a.drop()
+	if (r.retry.on != 0 || r.rt.InternalRedirect != nil) && r.notTaken(a, h, code) {
 		return
 	}
-	r.try, r.final = nil, a
-	r.retry.settled(r)
-	if !r.ended {
-		// The answer came before the request's end. Retries are over; the rest of the body goes on.
-		r.keepBody = false
-		r.body.Reset()
-		r.try = a
-		if r.keeper != nil {
-			r.keeper.noRetry()
-		}
-	}
+	r.take(a)
 	if r.completed > 0 && !r.cfg.SuppressEnvoyHeaders {
 		h.SetConst(http.EnvoyUpstreamServiceTime, r.number(int((r.w.Now()-r.completed)/1e6)))
 	}
@@ -93,10 +80,54 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	}
 }
 
+// notTaken tries again, or elsewhere, what an attempt was answered with. true: the client does not get this answer.
+func (r *Router) notTaken(a *attempt, h *http.HeaderMap, code int) bool {
+	bad := false
+	if r.retry.on != 0 && r.retry.onResponse(r, h, code) {
+		if !a.retried && r.schedule(h) {
+			a.host.RqError.Add(1)
+			r.chargeRetry(code)
+			a.drop()
+			return true
+		}
+		bad = true
+	}
+	if p := r.rt.InternalRedirect; p != nil && p.Follows(code) && r.redirect(a, p, h, code) {
+		return true
+	}
+	if bad && r.lost(a) {
+		a.host.RqError.Add(1)
+		return true
+	}
+	return false
+}
+
+// take makes a the attempt whose answer the client gets.
+func (r *Router) take(a *attempt) {
+	if len(r.slow) > 0 || r.waiting {
+		r.wins(a)
+	}
+	r.try, r.final = nil, a
+	if a.retried {
+		r.retry.end(r)
+	} else {
+		r.retry.settled(r)
+	}
+	if !r.ended {
+		// The answer came before the request's end. Retries are over; the rest of the body goes on.
+		r.keepBody = false
+		r.body.Reset()
+		r.try = a
+		if r.keeper != nil {
+			r.keeper.noRetry()
+		}
+	}
+}
+
 // handshake looks at the answer to a WebSocket handshake: anything but success and errors ends the matter without a body, since there
 // is nothing that it could be about (RFC 6455, section 4.1). false: the request was answered.
 func (r *Router) handshake(a *attempt, code int) bool {
-	if code == 101 || code >= 400 || r.info.Upstream.Protocol != http.HTTP11 && code == 200 {
+	if code == 101 || code >= 400 || a.up.Protocol != http.HTTP11 && code == 200 {
 		return true
 	}
 	r.completeQuietly(a)
@@ -302,7 +333,7 @@ func resultOf(reason http.ResetReason) host.Result {
 
 // onReset: an attempt failed. It is tried again, or the client is told.
 func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
-	if r.done || r.try != a && r.final != a {
+	if r.done || !r.has(a) {
 		a.finish()
 		return
 	}
@@ -318,6 +349,9 @@ func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
 	}
 	dropped := reason == http.ResetOverflow
 	r.chargeAbort(a, code, dropped)
+	if !r.sent && r.lost(a) {
+		return
+	}
 	details := "upstream_reset_before_response_started{"
 	if r.sent {
 		details = "upstream_reset_after_response_started{"
@@ -390,5 +424,6 @@ func (r *Router) finish() {
 		r.try = nil
 		a.drop()
 	}
+	r.dropSlow(nil)
 	r.hold(false)
 }

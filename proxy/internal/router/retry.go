@@ -171,10 +171,10 @@ func (s *retryState) onReset(reason http.ResetReason, started bool) bool {
 
 // retryReset tries again what failed without a response. true: the attempt is given up, and another will follow.
 func (r *Router) retryReset(a *attempt, reason http.ResetReason) bool {
-	if r.sent || r.retry.on == 0 {
+	if r.sent || r.retry.on == 0 || a.retried {
 		return false
 	}
-	if !r.retry.onReset(reason, r.info.Upstream.FirstTx != 0) {
+	if !r.retry.onReset(reason, a.up.FirstTx != 0) {
 		r.retry.settled(r)
 		return false
 	}

@@ -45,10 +45,24 @@ type Config struct {
 	Runtime route.RuntimeReader
 	// Spill keeps bodies that are too large for memory, where routes ask for it; nil: memory only.
 	Spill *spill.Store
+	// Shadows starts the copies of mirrored requests; nil: there are none.
+	Shadows Shadows
+
+	shadows *fm.Chain // the router of copies: as configured, but it counts elsewhere
 }
 
 // Factory makes routers. It is the filter.Factory of envoy.filters.http.router.
 type Factory struct{ Config Config }
+
+// NewFactory returns a Factory.
+func NewFactory(c Config) *Factory {
+	f := &Factory{Config: c}
+	if c.Shadows != nil {
+		c.Stats, c.Shadows = c.Shadows.Stats(), nil
+		f.Config.shadows = &fm.Chain{Entries: []fm.Entry{{Name: "envoy.filters.http.router", Factory: &Factory{Config: c}}}}
+	}
+	return f
+}
 
 // Sides says that the router makes responses and does not see them pass.
 func (f *Factory) Sides() filter.Sides { return filter.Decoder }
@@ -73,6 +87,8 @@ type Router struct {
 	tries   []*host.Host  // hosts that were tried, if that matters
 	body    buffer.Buffer // the request so far, kept for retries
 	pick    lb.Context
+	slow    []*attempt // attempts that go on beside the current one (hedging)
+	shadows []*shadow  // copies that have not been sent whole (mirroring)
 
 	routerState
 }
@@ -94,7 +110,8 @@ type routerState struct {
 	answered *attempt
 	cookies  []string // that hash policies made for the client
 	retry    retryState
-	keeper   *keeper // nil mostly
+	keeper   *keeper     // nil mostly
+	prios    *priorities // nil mostly
 	names    pool.Names
 
 	timeout     time.Duration
@@ -105,6 +122,7 @@ type routerState struct {
 
 	attempts  int
 	ended     bool // the whole request is here
+	headOnly  bool // it is a head without a body
 	sent      bool // a response's head went to the client
 	done      bool
 	above     bool // the client does not keep up
@@ -117,6 +135,7 @@ type routerState struct {
 	timedOut  bool // the last attempt was
 	websocket bool
 	connect   bool
+	hedge     bool // a per-try timeout does not end the attempt
 }
 
 // DecodeHeaders begins the request.
@@ -199,58 +218,34 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 		r.noHost()
 		return
 	}
+	r.hedging(h)
 	r.timeouts(h)
 	if r.rt.AttemptsInRequest {
 		h.SetConst(http.EnvoyAttemptCount, "1")
 	}
 	r.retry.begin(r, h)
-	r.keepBody = r.retry.on != 0 && !end
-	if o := r.rt.RetryBuffer; o != nil && r.keepBody {
+	r.headOnly = end
+	r.keepBody = (r.retry.on != 0 || r.rt.InternalRedirect != nil) && !end
+	if o := r.rt.RetryBuffer; o != nil && r.keepBody && r.retry.on != 0 {
 		r.keeping(o)
 	}
 	r.rewrite(h)
 	r.websocket = h.Has(http.Upgrade) && http.EqualFold(h.Get(http.Upgrade), "websocket")
 	r.connect = h.Get(http.Method) == "CONNECT"
+	if m := r.rt.Mirrors; m != nil {
+		r.mirror(m, end)
+	}
 	r.start(to)
 	if end {
 		r.requestEnded()
 	}
 }
 
-// choose picks a host. Hash policies are asked once.
-func (r *Router) choose(isRetry bool) *host.Host {
-	ctx := &r.pick
-	if !isRetry {
-		*ctx = lb.Context{W: r.w, Headers: r.head}
-		if hp := r.rt.HashPolicy; hp != nil {
-			rq := route.Request{Headers: r.head, Info: r.info}
-			ctx.Hash, ctx.HasHash = hp.Hash(&rq)
-			r.cookies = rq.SetCookies
-		}
-	} else if p := r.retry.policy; p != nil && (p.PreviousHosts || len(p.OmitHost) > 0) {
-		if p.PreviousHosts {
-			ctx.Exclude = r.tries
-		}
-		if len(p.OmitHost) > 0 {
-			ctx.Reject = p.Omit
-		}
-		ctx.Attempts = p.HostAttempts
-	}
-	return r.cluster.Pick(ctx)
-}
-
-func (r *Router) noHost() {
-	r.info.Flags.Set(stream.NoHealthyUpstream)
-	r.inc(stats.ClusterUpstreamCxNoneHealthy)
-	r.chargeLocal(503, false)
-	r.reply(503, "no healthy upstream", "no_healthy_upstream")
-}
-
 // start makes an attempt on a host: its pool, a stream of it.
 func (r *Router) start(h *host.Host) {
 	r.host = h
-	if r.retry.policy != nil && r.retry.policy.PreviousHosts {
-		r.tries = append(r.tries, h)
+	if r.retry.policy != nil {
+		r.remember(h)
 	}
 	a := r.l.attempt()
 	a.begin(r, h)
@@ -304,6 +299,9 @@ func (r *Router) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 		data.Reset()
 		return filter.DataStopIterationNoBuffer
 	}
+	if len(r.shadows) > 0 {
+		r.shadowData(data, end)
+	}
 	switch {
 	case r.keeper != nil:
 		r.keeper.add(data, end)
@@ -355,6 +353,9 @@ func (r *Router) DecodeTrailers(t *http.HeaderMap) filter.TrailersStatus {
 	if r.done || r.cluster == nil {
 		return filter.TrailersStopIteration
 	}
+	if len(r.shadows) > 0 {
+		r.shadowTrailers(t)
+	}
 	if r.keeper != nil {
 		r.keeper.goOn()
 	} else if r.try != nil {
@@ -387,6 +388,10 @@ func (r *Router) OnDestroy() {
 	if a := r.final; a != nil {
 		r.final = nil
 		a.drop()
+	}
+	r.dropSlow(nil)
+	if len(r.shadows) > 0 {
+		r.leaveShadows(Shadow.Cancel)
 	}
 	if a := r.answered; a != nil {
 		r.answered = nil

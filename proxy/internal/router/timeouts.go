@@ -74,7 +74,7 @@ func (r *Router) headerTimeouts(h *http.HeaderMap, expected bool) {
 // timeoutHeaders tells the upstream how long we wait for it, elapsed after the request's end.
 func (r *Router) timeoutHeaders(h *http.HeaderMap, elapsed time.Duration) {
 	expected := r.timeout
-	if r.perTry > 0 {
+	if r.perTry > 0 && !r.hedge { // a slow attempt may go on until the end
 		expected = r.perTry
 	}
 	if expected <= 0 {
@@ -110,20 +110,16 @@ func (r *Router) onTimeout() {
 		return
 	}
 	code, _ := r.timeoutCode()
-	a := r.try
-	if a == nil {
-		a = r.final
-	}
-	if a != nil {
+	r.underWay(func(a *attempt) {
 		r.inc(stats.ClusterUpstreamRqTimeout)
 		a.host.RqTimeout.Add(1)
 		if !a.gotHeaders {
-			if m := a.host.Monitor; m != nil {
+			if m := a.host.Monitor; m != nil && !a.blamed {
 				m.PutResponse(code)
 			}
 			r.chargeAbort(a, code, false)
 		}
-	}
+	})
 	r.abort("response_timeout")
 }
 
@@ -141,6 +137,10 @@ func (r *Router) abort(details string) {
 
 // onTryTimeout: an attempt took too long.
 func (r *Router) onTryTimeout(a *attempt, counter astats.CounterIndex, details string) {
+	if r.hedge {
+		r.slowTry(a)
+		return
+	}
 	code, _ := r.timeoutCode()
 	r.inc(counter)
 	a.host.RqTimeout.Add(1)

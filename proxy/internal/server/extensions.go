@@ -130,12 +130,12 @@ func (x *extensions) router() ext.HTTPFilter {
 		Terminal: true,
 		New: func(m proto.Message, ctx ext.FactoryContext) (filter.Factory, error) {
 			p := m.(*routerv3.Router)
-			return &router.Factory{Config: router.Config{
+			return router.NewFactory(router.Config{
 				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
 				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
 				SuppressGRPCFailureStats: p.SuppressGrpcRequestFailureCodeStats,
-				Stats:                    ctx.Scope().Group(stats.Router), Runtime: x.s.runtime, Spill: x.s.spill,
-			}}, nil
+				Stats:                    ctx.Scope().Group(stats.Router), Runtime: x.s.runtime, Spill: x.s.spill, Shadows: x.s.calls,
+			}), nil
 		},
 	}
 }
