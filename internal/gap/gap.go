@@ -34,12 +34,17 @@ type Row struct {
 	Note string
 	// Own tells that the code that reads the field checks it itself: Found does not look at it.
 	Own bool
+	// Ignored tells that the field is not refused: it is accepted and changes nothing, for the reason that Note gives.
+	Ignored bool
 }
 
 // String is the row as it was given to Of.
 func (r Row) String() string {
 	s := r.Field
-	if r.Own && r.Note == "" {
+	switch {
+	case r.Ignored:
+		s = "~" + s
+	case r.Own && r.Note == "":
 		s = "!" + s
 	}
 	if r.Value != "" {
@@ -64,19 +69,21 @@ type node struct {
 //	a.b=TEXT       only if it holds TEXT, the name of an enum's value, true or false
 //	a.b (note)     only under the condition that the note names, which the code that reads the field checks itself
 //	!a.b           as the first, and the code that reads the field checks it itself: where that is faster or says more
+//	~a.b (reason)  accepted, and changes nothing
 //
 // A row whose path ends at a list or a map means one that is not empty.
 func Of(message string, rows ...string) *Table {
 	t := &Table{message: protoreflect.FullName(message)}
 	for _, text := range rows {
 		r := Row{Message: message}
-		r.Field, r.Own = strings.CutPrefix(text, "!")
+		r.Field, r.Ignored = strings.CutPrefix(text, "~")
+		r.Field, r.Own = strings.CutPrefix(r.Field, "!")
 		if path, note, ok := strings.Cut(r.Field, " ("); ok {
-			r.Field, r.Note, r.Own = path, strings.TrimSuffix(note, ")"), true
+			r.Field, r.Note, r.Own = path, strings.TrimSuffix(note, ")"), !r.Ignored
 		}
 		r.Field, r.Value, _ = strings.Cut(r.Field, "=")
 		t.rows = append(t.rows, r)
-		if !r.Own {
+		if !r.Own && !r.Ignored {
 			t.tree.add(strings.Split(r.Field, "."), r.Value)
 		}
 	}

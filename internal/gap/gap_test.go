@@ -34,7 +34,7 @@ func TestFound(t *testing.T) {
 		{"true", `{"options": {"deprecated": true}}`, []string{"options.deprecated=true"}, []string{"options.deprecated=true"}},
 		{"all at once, in order", `{"name": "x", "options": {"java_package": "y"}, "package": "z"}`,
 			[]string{"package", "options.java_package", "name"}, []string{"name", "options.java_package", "package"}},
-		{"notes are the reader's", `{"name": "x", "package": "y"}`, []string{"name (other than y)", "!package"}, nil},
+		{"notes are the reader's", `{"name": "x", "package": "y", "syntax": "z"}`, []string{"name (other than y)", "!package", "~syntax (there is one)"}, nil},
 		{"a message and what is below it", `{"options": {}}`, []string{"options", "options.java_package"}, []string{"options"}},
 	} {
 		m := &descriptorpb.FileDescriptorProto{}
@@ -62,13 +62,14 @@ func TestFoundInOtherMessages(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	rows := []string{"name", "options.optimize_for=SPEED", "package (unless it is empty)", "options.deprecated=true (in some files)", "!syntax"}
+	rows := []string{"name", "options.optimize_for=SPEED", "package (unless it is empty)", "options.deprecated=true (in some files)", "!syntax", "~edition (for a reason)"}
 	want := []gap.Row{
 		{Message: file, Field: "name"},
 		{Message: file, Field: "options.optimize_for", Value: "SPEED"},
 		{Message: file, Field: "package", Note: "unless it is empty", Own: true},
 		{Message: file, Field: "options.deprecated", Value: "true", Note: "in some files", Own: true},
 		{Message: file, Field: "syntax", Own: true},
+		{Message: file, Field: "edition", Note: "for a reason", Ignored: true},
 	}
 	got := gap.Of(file, rows...).Rows()
 	if d := cmp.Diff(want, got); d != "" {

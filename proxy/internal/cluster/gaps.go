@@ -21,6 +21,12 @@ var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
 	"common_lb_config.override_host_status",
 	"upstream_connection_options.happy_eyeballs_config",
 	"circuit_breakers.thresholds.retry_budget.budget_interval",
+	"common_lb_config.ignore_new_hosts_until_first_hc=true",
+	"upstream_connection_options.set_local_interface_name_on_upstream_connections=true",
+	"~cleanup_interval (only clusters of type ORIGINAL_DST have it)",
+	"~original_dst_lb_config (only clusters of type ORIGINAL_DST have it)",
+	"~common_lb_config.zone_aware_lb_config.min_cluster_size (zone aware routing begins with cluster_manager.local_cluster_name)",
+	"~common_lb_config.zone_aware_lb_config.routing_enabled (zone aware routing begins with cluster_manager.local_cluster_name)",
 	"cluster_type (other than static, strict_dns, logical_dns and eds)",
 	"!type=ORIGINAL_DST",
 	"transport_socket (other than raw_buffer and tls)",
@@ -36,6 +42,10 @@ var bindGaps = gap.Of("envoy.config.core.v3.BindConfig",
 	"extra_source_addresses",
 	"additional_source_addresses",
 	"local_address_selector",
+	"validate_network_namespaces",
+	"socket_options.type",
+	"socket_options.ip_version",
+	"~socket_options.description (it is for readers)",
 )
 
 var protocolGaps = gap.Of("envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -47,6 +57,8 @@ var protocolGaps = gap.Of("envoy.extensions.upstreams.http.v3.HttpProtocolOption
 	"retry_policy",
 	"explicit_http_config.http3_protocol_options",
 	"auto_config.http3_protocol_options",
+	"~auto_config.alternate_protocols_cache_options (it is for HTTP/3)",
+	"~use_downstream_protocol_config.http3_protocol_options (listeners have no HTTP/3)",
 	"!common_http_protocol_options.max_connection_duration_jitter",
 	"explicit_http_config.http_protocol_options.header_key_format.stateful_formatter (other than preserve_case)",
 	"!explicit_http_config.http2_protocol_options.allow_metadata",
@@ -59,10 +71,14 @@ var caresGaps = gap.Of("envoy.extensions.network.dns_resolver.cares.v3.CaresDnsR
 	"rotate_nameservers",
 	"edns0_max_payload_size",
 	"qcache_max_ttl",
+	"~udp_max_queries (each question has a socket of its own)",
+	"~max_udp_channel_duration (each question has a socket of its own)",
+	"~reinit_channel_on_timeout (each question has a socket of its own)",
 )
 
 // Endpoints come by the ten thousand: the code that reads them checks these itself.
 var assignmentGaps = gap.Of("envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"~endpoints.proximity (Envoy makes no use of it either)",
 	"!policy.drop_overloads",
 	"!policy.endpoint_stale_after",
 	"!named_endpoints",
@@ -81,14 +97,19 @@ var assignmentGaps = gap.Of("envoy.config.endpoint.v3.ClusterLoadAssignment",
 
 // The policies of load_balancing_policy.
 var policyGaps = []*gap.Table{
-	gap.Of("envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "!slow_start_config", "!"+forceLocalZone),
-	gap.Of("envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "!slow_start_config", "!"+forceLocalZone),
-	gap.Of("envoy.extensions.load_balancing_policies.random.v3.Random", "!"+forceLocalZone),
+	gap.Of("envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "!slow_start_config", "!"+zoneAware+"force_local_zone",
+		"~"+zoneAware+"min_cluster_size"+zoneReason, "~"+zoneAware+"routing_enabled"+zoneReason, "~"+zoneAware+"locality_basis"+zoneReason,
+		"~"+zoneAware+"force_locality_direct_routing"+zoneReason),
+	gap.Of("envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "!slow_start_config", "!"+zoneAware+"force_local_zone"),
+	gap.Of("envoy.extensions.load_balancing_policies.random.v3.Random", "!"+zoneAware+"force_local_zone"),
 	gap.Of("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
 	gap.Of("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
 }
 
-const forceLocalZone = "locality_lb_config.zone_aware_lb_config.force_local_zone"
+const (
+	zoneAware  = "locality_lb_config.zone_aware_lb_config."
+	zoneReason = " (zone aware routing begins with cluster_manager.local_cluster_name)"
+)
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {

@@ -16,6 +16,9 @@ import (
 // New compiles an envoy.config.core.v3.SubstitutionFormatString. r decodes the configuration of formatter extensions; nil means
 // all types that are linked in.
 func New(f *corev3.SubstitutionFormatString, o *Options, r config.Resolver) (*Format, error) {
+	if err := config.Refuse(gaps, f, ""); err != nil {
+		return nil, err
+	}
 	opts := *o
 	opts.OmitEmpty = f.GetOmitEmptyValues()
 	if err := opts.addFormatters(f.GetFormatters(), r); err != nil {

@@ -7,6 +7,7 @@ var gaps = gap.Of("envoy.config.overload.v3.OverloadManager",
 	"actions",
 	"loadshed_points",
 	"buffer_factory_config",
+	"~refresh_interval (no monitor needs to be asked)",
 )
 
 // Gaps are the fields that are refused.

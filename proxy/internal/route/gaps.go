@@ -4,21 +4,28 @@ import "github.com/dragoman-proxy/dragoman/internal/gap"
 
 // Routes come by the ten thousand: the code that reads them checks these itself.
 var (
-	configGaps = gap.Of("envoy.config.route.v3.RouteConfiguration", "!vhds", "!route_specifiers")
-	hostGaps   = gap.Of("envoy.config.route.v3.VirtualHost", "!route_specifiers")
-	routeGaps  = gap.Of("envoy.config.route.v3.Route", "!filter_action", "!route_specifiers")
+	configGaps = gap.Of("envoy.config.route.v3.RouteConfiguration", "!vhds", "!route_specifiers",
+		"cluster_specifier_plugins", "~metadata (nothing asks for it)")
+	hostGaps  = gap.Of("envoy.config.route.v3.VirtualHost", "virtual_clusters", "!route_specifiers")
+	routeGaps = gap.Of("envoy.config.route.v3.Route", "!filter_action", "!route_specifiers", "stat_prefix",
+		"~decorator (there is no tracing)", "~tracing (there is no tracing)")
 	actionGaps = gap.Of("envoy.config.route.v3.RouteAction",
+		"metadata_match",
+		"early_data_policy",
 		"!cluster_specifier_plugin",
 		"!inline_cluster_specifier_plugin",
 		"!flush_timeout",
 		"!upgrade_configs.connect_config",
 	)
-	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_options_predicates")
+	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_options_predicates", "refresh_cluster_on_retry")
 	limitGaps  = gap.Of("envoy.config.route.v3.RateLimit.Action", "!extension", "!metadata.source=CLUSTER_LOCALITY_ENTRY")
+	weightGaps = gap.Of("envoy.config.route.v3.WeightedCluster", "use_hash_policy=true", "clusters.metadata_match",
+		"~total_weight (the weights' sum is taken)")
+	filterGaps = gap.Of("envoy.config.route.v3.FilterConfig", "~is_optional (a filter that is not known is always refused)")
 	stringGaps = gap.Of("envoy.type.matcher.v3.StringMatcher", "!custom")
 )
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {
-	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, stringGaps}
+	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, weightGaps, filterGaps, stringGaps}
 }

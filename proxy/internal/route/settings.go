@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
@@ -67,6 +68,9 @@ func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
 	for _, h := range rc.InternalOnlyHeaders {
 		t.InternalOnly = append(t.InternalOnly, strings.ToLower(h))
 	}
+	if err := config.Refuse(configGaps, rc, ""); err != nil {
+		return nil, err
+	}
 	switch {
 	case rc.Vhds != nil:
 		return nil, errors.New("vhds is not supported yet")
@@ -101,6 +105,9 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	}
 	if len(r.RouteSpecifiers) > 0 {
 		return nil, errors.New("route_specifiers is not supported yet")
+	}
+	if err := config.Refuse(routeGaps, r, ""); err != nil {
+		return nil, err
 	}
 	e.AttemptsInRequest, e.AttemptsInResponse = vh.IncludeRequestAttemptCount, vh.IncludeAttemptCountInResponse
 	if e.metadata, err = plainMetadata(r.Metadata); err != nil {

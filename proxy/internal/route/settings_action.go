@@ -11,11 +11,15 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
 func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, a *routev3.RouteAction, resp [][]mutation) error {
 	if err := unsupported(vh, a); err != nil {
+		return err
+	}
+	if err := config.Refuse(actionGaps, a, ""); err != nil {
 		return err
 	}
 	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
@@ -175,6 +179,9 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 }
 
 func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]mutation) error {
+	if err := config.Refuse(weightGaps, wc, ""); err != nil {
+		return err
+	}
 	w := &Weighted{RuntimePrefix: wc.RuntimeKeyPrefix, HeaderName: strings.ToLower(wc.GetHeaderName())}
 	for _, x := range wc.Clusters {
 		one := *e

@@ -14,6 +14,9 @@ import (
 )
 
 func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost, error) {
+	if err := config.Refuse(hostGaps, vh, ""); err != nil {
+		return nil, fmt.Errorf("virtual host %s: %w", vh.Name, err)
+	}
 	v := &VirtualHost{Name: vh.Name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
 	if vh.RequireTls != routev3.VirtualHost_NONE {
 		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, RedirectTo: &RedirectAction{Code: 301, Plain: true}}

@@ -13,6 +13,7 @@ import (
 	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 )
 
@@ -69,6 +70,9 @@ func (p *RetryPolicy) Interval(h *http.HeaderMap, wall int64) time.Duration {
 }
 
 func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
+	if err := config.Refuse(retryGaps, p, ""); err != nil {
+		return nil, err
+	}
 	out := &RetryPolicy{On: ParseRetryOn(p.RetryOn) | ParseRetryGRPCOn(p.RetryOn), Retries: 1, PerTry: dur(p.PerTryTimeout),
 		PerTryIdle: dur(p.PerTryIdleTimeout), ResetMax: 300 * time.Second}
 	if p.NumRetries != nil {

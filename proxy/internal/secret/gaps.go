@@ -6,7 +6,17 @@ var certificateGaps = gap.Of("envoy.extensions.transport_sockets.tls.v3.TlsCerti
 	"pkcs12",
 	"private_key_provider",
 	"password",
+	"watched_directory",
+	"tls_params",
+	"~signed_certificate_timestamp (Envoy does not implement it either)",
+)
+
+var sourceGaps = gap.Of("envoy.config.core.v3.DataSource", "watched_directory")
+
+var secretGaps = gap.Of("envoy.extensions.transport_sockets.tls.v3.Secret",
+	"~generic_secret (what would use one says so itself)",
+	"~session_ticket_keys (what would use them is refused)",
 )
 
 // Gaps are the fields that are refused.
-func Gaps() []*gap.Table { return []*gap.Table{certificateGaps} }
+func Gaps() []*gap.Table { return []*gap.Table{certificateGaps, sourceGaps, secretGaps} }

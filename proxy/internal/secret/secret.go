@@ -18,6 +18,9 @@ import (
 
 // ReadSource reads a data source. The errors are Envoy's words.
 func ReadSource(d *corev3.DataSource) ([]byte, error) {
+	if err := config.Refuse(sourceGaps, d, ""); err != nil {
+		return nil, err
+	}
 	switch s := d.GetSpecifier().(type) {
 	case *corev3.DataSource_Filename:
 		b, err := os.ReadFile(s.Filename)

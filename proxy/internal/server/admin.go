@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	filelogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/api/log"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/admin"
@@ -38,7 +42,7 @@ func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 	if err != nil {
 		return s.located("admin.address", err)
 	}
-	logs, err := s.accessLogs(p.AccessLog)
+	logs, err := s.accessLogs(adminLogs(p))
 	if err != nil {
 		return s.located("admin.access_log", err)
 	}
@@ -58,6 +62,20 @@ func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 	l.SetChains(listener.OneChain(&listener.Chain{Terminal: hcmTerminal{cfg}}))
 	s.adminListener = &activeListener{name: "admin", l: l}
 	return nil
+}
+
+// adminLogs are the admin interface's access logs; the old field names a file.
+func adminLogs(p *bootstrapv3.Admin) []*accesslogv3.AccessLog {
+	path := p.GetAccessLogPath() //nolint:staticcheck // deprecated, still read by Envoy
+	if path == "" {
+		return p.AccessLog
+	}
+	a, err := anypb.New(&filelogv3.FileAccessLog{Path: path})
+	if err != nil {
+		return p.AccessLog // a message with one string can always be encoded
+	}
+	return append(slices.Clone(p.AccessLog), &accesslogv3.AccessLog{Name: "envoy.access_loggers.file",
+		ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: a}})
 }
 
 // openAdmin opens the admin listener on the main loop, before anything else, so that /ready can be asked while the proxy starts.

@@ -235,6 +235,7 @@ func (s *Server) build() error {
 	for _, w := range s.workers {
 		s.logs.Attach(w)
 	}
+	s.part(func() error { return s.cfg.Boot.Positions().Attach("", config.Refuse(bootstrapGaps, s.boot, "")) })
 	s.part(s.buildStats)
 	s.buildProcess()
 	s.buildNode()

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -18,9 +17,6 @@ import (
 func (s *Server) buildStats() error {
 	p := s.boot.GetStatsConfig()
 	var errs config.Errors
-	if len(s.boot.GetStatsSinks()) > 0 {
-		errs.Collect("stats_sinks", errors.New("not supported yet"))
-	}
 	cfg := stats.TagConfig{NoDefaults: p.GetUseAllDefaultTags() != nil && !p.GetUseAllDefaultTags().GetValue()}
 	for _, t := range s.cfg.Options.StatsTags {
 		name, value, _ := strings.Cut(t, ":")

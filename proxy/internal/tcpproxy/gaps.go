@@ -9,6 +9,11 @@ var gaps = gap.Of("envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
 	"proxy_protocol_tlvs",
 	"weighted_clusters.clusters.metadata_match",
 	"hash_policy.filter_state",
+	"backoff_options",
+	"check_drain_close=true",
+	"downstream_idle_timeout",
+	"upstream_idle_timeout",
+	"~proxy_protocol_tlv_merge_policy (proxy_protocol_tlvs is refused)",
 )
 
 // Gaps are the fields that are refused.

@@ -199,6 +199,9 @@ func ticketKeys(cfg *tls.Config, keys *tlsv3.TlsSessionTicketKeys) error {
 
 // NewClient builds a client side from its configuration.
 func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
+	if err := config.Refuse(upstreamGaps, p, ""); err != nil {
+		return nil, err
+	}
 	b, err := newBuilder(p.GetCommonTlsContext(), d, "client_ssl_socket_factory")
 	if err != nil {
 		return nil, err

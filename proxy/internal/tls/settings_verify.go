@@ -42,11 +42,11 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, 
 		v.roots = roots
 	} else if len(v.crls) > 0 {
 		return nil, errors.New("Failed to load CRL from " + secret.NameOf(p.GetCrl()) + " without trusted CA") //nolint:staticcheck // Envoy's text
-	} else if v.domains == nil && len(p.GetMatchTypedSubjectAltNames()) > 0 && !p.GetAllowExpiredCertificate() {
+	} else if v.domains == nil && len(typedNames(p)) > 0 && !p.GetAllowExpiredCertificate() {
 		return nil, errors.New("SAN-based verification of peer certificates without trusted CA is insecure and not allowed")
 	}
 	kinds := map[tlsv3.SubjectAltNameMatcher_SanType]string{1: "email", 2: "dns", 3: "uri", 4: "ip"}
-	for _, m := range p.GetMatchTypedSubjectAltNames() {
+	for _, m := range typedNames(p) {
 		f, err := b.d.Match(m.Matcher)
 		if err != nil {
 			return nil, err
@@ -70,6 +70,22 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, 
 		v.spki[string(raw)] = true
 	}
 	return v, nil
+}
+
+// typedNames are the matchers of alternative names. The field that had no types stands for all of them, unless the new one is set.
+func typedNames(p *tlsv3.CertificateValidationContext) []*tlsv3.SubjectAltNameMatcher {
+	old := p.GetMatchSubjectAltNames() //nolint:staticcheck // deprecated, still read by Envoy
+	if len(p.GetMatchTypedSubjectAltNames()) > 0 || len(old) == 0 {
+		return p.GetMatchTypedSubjectAltNames()
+	}
+	var out []*tlsv3.SubjectAltNameMatcher
+	for _, m := range old {
+		for _, kind := range []tlsv3.SubjectAltNameMatcher_SanType{tlsv3.SubjectAltNameMatcher_DNS, tlsv3.SubjectAltNameMatcher_URI,
+			tlsv3.SubjectAltNameMatcher_EMAIL, tlsv3.SubjectAltNameMatcher_IP_ADDRESS} {
+			out = append(out, &tlsv3.SubjectAltNameMatcher{SanType: kind, Matcher: m})
+		}
+	}
+	return out
 }
 
 // revocationLists reads CRLs, in PEM or DER.
@@ -117,8 +133,8 @@ func trustDomains(c *corev3.TypedExtensionConfig) (map[string]*x509.CertPool, er
 	if err := a.UnmarshalTo(&p); err != nil {
 		return nil, err
 	}
-	if p.GetTrustBundles() != nil {
-		return nil, errors.New("custom_validator_config.trust_bundles is not supported yet")
+	if err := config.Refuse(spiffeGaps, &p, "custom_validator_config.typed_config."); err != nil {
+		return nil, err
 	}
 	out := map[string]*x509.CertPool{}
 	for _, d := range p.GetTrustDomains() {

@@ -57,6 +57,9 @@ var ErrNotFile = errors.New("only path_config_source is supported yet")
 
 // Subscribe watches a file. owner: main loop.
 func (f *Files) Subscribe(from *corev3.ConfigSource, typeURL string, names []string, st sub.Stats, cb sub.Callbacks) (sub.Subscription, error) {
+	if err := config.Refuse(sourceGaps, from, ""); err != nil {
+		return nil, err
+	}
 	k := fileKey{path: from.GetPath(), typeURL: typeURL} //nolint:staticcheck // deprecated, still read by Envoy
 	if p := from.GetPathConfigSource(); p != nil {
 		k.path, k.folder = p.Path, p.GetWatchedDirectory().GetPath()
