@@ -123,6 +123,9 @@ func percent(a, b uint64) string {
 }
 
 func count(title string, n int, what string, differ int) string {
+	if n == 1 && !strings.Contains(what, " ") {
+		what = strings.TrimSuffix(what, "s")
+	}
 	if differ == 0 {
 		return fmt.Sprintf("%s: %d %s, no difference", title, n, what)
 	}

@@ -74,7 +74,7 @@ func TestFlagValues(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	c := o.CommandLine
-	if c.LogLevel != "warning" || c.Mode != "serve" || c.SocketMode != 0o600 || c.AdminAddressPath != "p" || c.ParentShutdownTime.Seconds() != 900 ||
+	if c.LogLevel != "warning" || c.Mode != "serve" || c.AdminAddressPath != "p" || c.ParentShutdownTime.Seconds() != 900 ||
 		!cmp.Equal(c.DisabledExtensions, []string{"x", "y"}) || !cmp.Equal(o.StatsTags, []string{"a:b"}) {
 		t.Errorf("%+v", c)
 	}

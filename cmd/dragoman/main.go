@@ -32,11 +32,11 @@ func run(args []string) int {
 	root := rootCommand(&code)
 	root.SetArgs(args[1:])
 	err := root.Execute()
-	return code0(root, code, err)
+	return exitCode(root, code, err)
 }
 
-// code0 is the exit code of a command that ended with code and err; it prints err.
-func code0(root *cobra.Command, code int, err error) int {
+// exitCode is that of a command that ended with code and err; it prints err.
+func exitCode(root *cobra.Command, code int, err error) int {
 	var no *answer
 	switch {
 	case err == nil:

@@ -186,7 +186,6 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 
 func options(f *flags) proxy.Options {
 	host, _ := os.Hostname()
-	mode, _ := strconv.ParseUint(f.socketMode, 8, 32)
 	return proxy.Options{
 		DrainTime: f.drain(), DrainImmediate: f.drainStrategy == "immediate",
 		FileFlushInterval: time.Duration(f.fileFlushMsec) * time.Millisecond, FileFlushSize: int(f.fileFlushKB) << 10,
@@ -199,10 +198,10 @@ func options(f *flags) proxy.Options {
 			LogLevel: levelName(f.logLevel), ComponentLogLevel: f.componentLogLevel, LogFormat: f.logFormat, LogPath: f.logPath,
 			LogFormatEscaped: f.logEscaped, FineGrainLogging: f.fineGrain, SingleEntryTraces: f.singleEntryTraces,
 			ParentShutdownTime: time.Duration(f.parentShutdown) * time.Second, Mode: f.mode, DisableHotRestart: f.disableHotRestart,
-			EnableMutexTracing: f.mutexTracing, EnableCoreDump: f.coreDump, CPUSetThreads: f.cpuset,
+			EnableMutexTracing: f.mutexTracing, CPUSetThreads: f.cpuset,
 			DisabledExtensions: list(f.disabledExtensions), BaseID: f.baseID, BaseIDPath: f.baseIDPath, UseDynamicBaseID: f.dynamicBaseID,
 			SkipHotRestartOnNoParent: f.skipNoParent, SkipHotRestartParentStats: f.skipParentStats,
-			SocketPath: f.socketPath, SocketMode: uint32(mode),
+			SocketPath: f.socketPath,
 		},
 	}
 }

@@ -24,7 +24,7 @@ type CommandLine struct {
 	LogFormatEscaped, FineGrainLogging, SingleEntryTraces bool
 	ParentShutdownTime                                    time.Duration
 	Mode                                                  string // "serve", "validate" or "init_only"
-	DisableHotRestart, EnableMutexTracing, EnableCoreDump bool
+	DisableHotRestart, EnableMutexTracing                 bool
 	CPUSetThreads                                         bool
 	DisabledExtensions                                    []string
 	BaseID                                                uint32
@@ -32,7 +32,6 @@ type CommandLine struct {
 	UseDynamicBaseID                                      bool
 	SkipHotRestartOnNoParent, SkipHotRestartParentStats   bool
 	SocketPath                                            string
-	SocketMode                                            uint32
 }
 
 // hotRestartVersion is that of the protocol with which Envoy hands over to its successor.
@@ -58,6 +57,7 @@ func (s *Server) serveServerInfo(_ *admin.Request, done func(*admin.Response)) {
 	}, true)
 }
 
+// commandLine leaves open what Envoy never fills in: file_flush_min_size, socket_mode and enable_core_dump.
 func (s *Server) commandLine() *adminv3.CommandLineOptions {
 	o := &s.cfg.Options
 	c := &o.CommandLine
@@ -69,12 +69,12 @@ func (s *Server) commandLine() *adminv3.CommandLineOptions {
 		SkipDeprecatedLogs: c.SkipDeprecatedLogs, AdminAddressPath: c.AdminAddressPath, LogLevel: c.LogLevel,
 		ComponentLogLevel: c.ComponentLogLevel, LogFormat: c.LogFormat, LogFormatEscaped: c.LogFormatEscaped, LogPath: c.LogPath,
 		ServiceCluster: o.ServiceCluster, ServiceNode: o.ServiceNode, ServiceZone: o.ServiceZone,
-		FileFlushInterval: durationpb.New(o.FileFlushInterval), FileFlushMinSize: uint32(o.FileFlushSize >> 10),
-		DrainTime: durationpb.New(s.drainTime()), ParentShutdownTime: durationpb.New(c.ParentShutdownTime),
+		FileFlushInterval: durationpb.New(o.FileFlushInterval),
+		DrainTime:         durationpb.New(s.drainTime()), ParentShutdownTime: durationpb.New(c.ParentShutdownTime),
 		DisableHotRestart: c.DisableHotRestart, EnableMutexTracing: c.EnableMutexTracing, RestartEpoch: uint32(o.RestartEpoch),
 		CpusetThreads: c.CPUSetThreads, DisabledExtensions: c.DisabledExtensions, EnableFineGrainLogging: c.FineGrainLogging,
-		LogStacktraceSingleEntry: c.SingleEntryTraces, SocketPath: c.SocketPath, SocketMode: c.SocketMode,
-		EnableCoreDump: c.EnableCoreDump, StatsTag: o.StatsTags,
+		LogStacktraceSingleEntry: c.SingleEntryTraces, SocketPath: c.SocketPath,
+		StatsTag: o.StatsTags,
 	}
 	if o.DrainImmediate {
 		p.DrainStrategy = adminv3.CommandLineOptions_Immediate

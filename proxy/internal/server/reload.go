@@ -122,8 +122,18 @@ func (r *reload) second() {
 }
 
 func (r *reload) finish() {
-	if r.applied && r.pending == 0 {
-		r.done(r.out)
+	if !r.applied || r.pending > 0 {
+		return
+	}
+	left := len(r.s.workers) // they close sockets, among other things: when they are through with that, all is done
+	for _, w := range r.s.workers {
+		w.Post(func() {
+			r.s.main.Post(func() {
+				if left--; left == 0 {
+					r.done(r.out)
+				}
+			})
+		})
 	}
 }
 

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+)
+
+// command runs the command line as main does.
+func command(t *testing.T, stdin string, args ...string) (code int, out, problem string) {
+	t.Helper()
+	root := rootCommand(&code)
+	var o, e bytes.Buffer
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&o)
+	root.SetErr(&e)
+	root.SetArgs(args)
+	code = exitCode(root, code, root.ExecuteContext(t.Context()))
+	return code, o.String(), e.String()
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfigInit(t *testing.T) {
+	code, out, problem := command(t, "", "config", "init", "--listen", "8080", "--admin", "9901", "--route", "/=http://127.0.0.1:9000", "--tcp", "5432=db:5432")
+	if code != exitOK || problem != "" {
+		t.Fatal(code, problem)
+	}
+	for _, want := range []string{"port_value: 8080", "port_value: 9901", "cluster: upstream_9000", "address: db", "StdoutAccessLog"} {
+		if strings.Contains(out, want) != (want != "StdoutAccessLog") {
+			t.Errorf("%s:\n%s", want, out)
+		}
+	}
+	// A file and flags together, written as JSON because of the name.
+	to := filepath.Join(t.TempDir(), "a.json")
+	if code, _, problem = command(t, "listen: 8080\nroutes: [{match: /, respond: 200 fine}]", "config", "init", "--file", "-", "--access-log", "-", "-o", to); code != exitOK {
+		t.Fatal(problem)
+	}
+	data, err := os.ReadFile(to)
+	if err != nil || !json.Valid(data) || !bytes.Contains(data, []byte("StdoutAccessLog")) || !bytes.Contains(data, []byte(`"inline_string": "fine"`)) {
+		t.Errorf("%v %s", err, data)
+	}
+	for args, want := range map[string]string{
+		"config init":                             "nothing to listen on: say where, such as --listen 8080",
+		"config init --listen 80":                 "give a route, such as /=http://127.0.0.1:9000",
+		"config init --listen 80 --route x":       "write MATCH=TARGET",
+		"config init --listen 80 --tcp 5":         "write LISTEN=HOST:PORT",
+		"config init --nope":                      "unknown flag: --nope\nTry 'dragoman config init --help'",
+		"config init --listen 1 --to toml":        "the forms are yaml, json, pb_text and pb",
+		"config init more":                        `unknown command "more" for "dragoman config init"`,
+		"config init --file /nonexistent/a.yaml":  "no such file",
+		"config diff a.yaml":                      "1 arguments were given, and it takes 2: dragoman config diff OLD NEW",
+		"config format":                           "an argument is missing: dragoman config format FILE...",
+		"config show /nonexistent --to pb":        "show prints yaml or json",
+		"config diff /nonexistent /nonexistent":   "no such file",
+		"config diff a b --output xml":            `--output "xml": the values are text, json`,
+		"config convert /nonexistent":             "no such file",
+		"config format /nonexistent /nonexistent": "several files can be formatted with --write, or looked at with --check",
+	} {
+		if code, _, problem := command(t, "", strings.Fields(args)...); code != exitFailed || !strings.Contains(problem, want) {
+			t.Errorf("%s: %d %s", args, code, problem)
+		}
+	}
+}
+
+const small = "# keep me\nnode:\n    id: a\n    cluster: b\nstatic_resources:\n    clusters:\n        - name: one\n          connect_timeout: 1s\n"
+
+func TestConfigFormat(t *testing.T) {
+	const want = "# keep me\nnode:\n  id: a\n  cluster: b\nstatic_resources:\n  clusters:\n  - name: one\n    connect_timeout: 1s\n"
+	path := file(t, "a.yaml", small)
+	if code, out, _ := command(t, "", "config", "format", path); code != exitOK || out != want {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := command(t, "", "config", "format", "--check", path); code != exitNo || out != path+"\n" {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := command(t, "", "config", "format", "-w", path); code != exitOK || out != "" {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := command(t, "", "config", "format", "--check", path, path); code != exitOK || out != "" {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := command(t, small, "config", "format", "-"); code != exitOK || out != want {
+		t.Errorf("%d %s", code, out)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != want {
+		t.Errorf("%v %s", err, data)
+	}
+}
+
+func TestConfigConvert(t *testing.T) {
+	path := file(t, "a.yaml", small)
+	pb := filepath.Join(t.TempDir(), "a.pb")
+	if code, _, problem := command(t, "", "config", "convert", path, "-o", pb); code != exitOK {
+		t.Fatal(problem)
+	}
+	code, out, _ := command(t, "", "config", "convert", pb)
+	if want := "node:\n  id: a\n  cluster: b\nstatic_resources:\n  clusters:\n  - name: one\n    connect_timeout: 1s\n"; code != exitOK || !strings.Contains(out, "clusters:\n  - name: one") || len(out) != len(want) {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ = command(t, "", "config", "convert", path); code != exitOK || !json.Valid([]byte(out)) {
+		t.Errorf("%d %s", code, out)
+	}
+	t.Setenv("DRAGOMAN_TEST", "7s")
+	if code, out, _ = command(t, "node: {id: '${DRAGOMAN_TEST}', cluster: '${DRAGOMAN_TEST_NOT:-c}'}", "config", "convert", "-", "--to", "yaml", "--config-env"); code != exitOK || !strings.Contains(out, "id: 7s\n  cluster: c") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, _, problem := command(t, "node:\n  id: ${DRAGOMAN_TEST_NOT}", "config", "convert", "-", "--config-env"); code != exitFailed ||
+		!strings.Contains(problem, "standard input:2:7: the environment variable DRAGOMAN_TEST_NOT is not set") {
+		t.Errorf("%d %s", code, problem)
+	}
+	if code, _, problem := command(t, "nod: {}", "config", "convert", "-", "--to", "pb"); code != exitFailed || !strings.Contains(problem, "did you mean 'node'") {
+		t.Errorf("%d %s", code, problem)
+	}
+}
+
+func TestConfigDiff(t *testing.T) {
+	a, b := file(t, "a.yaml", small), file(t, "b.yaml", strings.ReplaceAll(strings.ReplaceAll(small, "1s", "2s"), "id: a", "id: z"))
+	code, out, _ := command(t, "", "config", "diff", a, b)
+	if want := "clusters\n  ~ one\n      connect_timeout: 1s -> 2s\nbootstrap\n  ~ node\n      id: a -> z\n"; code != exitNo || out != want {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ = command(t, "", "config", "diff", a, a); code != exitOK || out != "" {
+		t.Errorf("%d %s", code, out)
+	}
+	var changes []configfile.Change
+	code, out, _ = command(t, "", "config", "diff", a, b, "--output", "json")
+	if err := json.Unmarshal([]byte(out), &changes); err != nil || code != exitNo || len(changes) != 2 || changes[0].Fields[0].New != "2s" {
+		t.Errorf("%d %v %s", code, err, out)
+	}
+	if code, out, _ = command(t, "", "config", "diff", a, a, "--output", "json"); code != exitOK || out != "[]\n" {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+func TestConfigShow(t *testing.T) {
+	path := file(t, "a.yaml", small)
+	code, out, _ := command(t, "", "config", "show", path, "--config-yaml", "node: {id: other}")
+	if code != exitOK || !strings.Contains(out, "id: other\n") || !strings.Contains(out, "lb_policy: ROUND_ROBIN # default\n") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ = command(t, "", "config", "show", path, "--no-defaults", "--to", "json"); code != exitOK || !json.Valid([]byte(out)) || strings.Contains(out, "ROUND_ROBIN") {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// Every command has an example and a sentence, and its help shows them.
+func TestHelpOfAllCommands(t *testing.T) {
+	code := 0
+	var walk func(path []string, c interface{ Commands() []*cobra.Command })
+	walk = func(path []string, c interface{ Commands() []*cobra.Command }) {
+		for _, sub := range c.Commands() {
+			at := append(path[:len(path):len(path)], sub.Name())
+			if sub.Name() == "help" {
+				continue
+			}
+			if sub.Short == "" || sub.Example == "" {
+				t.Errorf("%v has no short text or no example", at)
+			}
+			if sub.Name() != "proxy" {
+				if code, out, _ := command(t, "", append(at, "--help")...); code != exitOK || !strings.Contains(out, "Examples:\n  ") {
+					t.Errorf("%v: %d %s", at, code, out)
+				}
+			}
+			walk(at, sub)
+		}
+	}
+	walk(nil, rootCommand(&code))
+}
+
+func TestCompletionAndMan(t *testing.T) {
+	for shell, want := range map[string]string{"bash": "__start_dragoman", "zsh": "#compdef dragoman", "fish": "complete -c dragoman"} {
+		if code, out, _ := command(t, "", "completion", shell); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: %d", shell, code)
+		}
+	}
+	for args, want := range map[string]string{
+		"proxy --conc":            "--concurrency",
+		"proxy --mode ":           "init_only",
+		"proxy --drain-strategy ": "immediate",
+		"config ":                 "format",
+	} {
+		fields := append([]string{"__complete"}, strings.Split(args, " ")...)
+		if code, out, _ := command(t, "", fields...); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: %d %s", args, code, out)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "man1")
+	if code, _, problem := command(t, "", "man", dir); code != exitOK {
+		t.Fatal(problem)
+	}
+	for name, want := range map[string]string{
+		"dragoman.1":             `.SH SEE ALSO`,
+		"dragoman-proxy.1":       `\fB\-c\fR, \fB\-\-config\-path\fR <string>`,
+		"dragoman-config-diff.1": ".SH EXIT STATUS\n0: they say the same.\n.PP\n1: they differ.",
+		"dragoman-ctl-compare.1": `.TH DRAGOMAN\-CTL\-COMPARE 1`,
+	} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s: %v %s", name, err, data)
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.HasPrefix(line, "'") {
+				t.Errorf("%s: %s is taken for a request", name, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dragoman-proxy/dragoman/cmd/dragoman/internal/compare"
+)
+
+// pages are an admin interface's, by path.
+var pages = map[string]string{
+	"/server_info": `{"version": "v1", "state": "LIVE", "uptime_current_epoch": "5s"}`,
+	"/config_dump": `{"configs": [
+ {"@type": "b", "bootstrap": {"node": {"id": "n", "extensions": [{"name": "x"}], "user_agent_name": "envoy"}, "static_resources": {"listeners": []}, "admin": {"address": {"socket_address": {"port_value": 1}}}}, "last_updated": "then"},
+ {"@type": "c", "static_clusters": [{"cluster": {"name": "one", "connect_timeout": "1s"}, "last_updated": "then"}], "dynamic_active_clusters": [{"version_info": "1", "cluster": {"name": "two"}}]},
+ {"@type": "l", "static_listeners": [{"listener": {"name": "main", "address": {"socket_address": {"address": "0.0.0.0", "port_value": 80}}}}], "dynamic_listeners": [{"name": "dyn", "active_state": {"version_info": "1", "listener": {"name": "dyn"}}}]},
+ {"@type": "r", "static_route_configs": [{"route_config": {"name": "r"}}, {"route_config": {"name": "r", "virtual_hosts": []}}]}]}`,
+	"/clusters": `{"cluster_statuses": [{"name": "one", "host_statuses": [
+ {"address": {"socket_address": {"address": "10.0.0.2", "port_value": 80}}, "stats": [{"name": "cx_total", "value": "7"}], "health_status": {"eds_health_status": "HEALTHY"}, "weight": 1},
+ {"address": {"pipe": {"path": "/x"}}, "weight": 1}]}]}`,
+	"/stats": `{"stats": [{"name": "cluster.one.upstream_rq_total", "value": 100}, {"name": "cluster.one.upstream_rq_active", "value": 3}, {"name": "server.uptime", "value": 9},
+ {"name": "control_plane.identifier", "value": "x"}, {"name": "only.a", "value": 1},
+ {"histograms": {"supported_quantiles": [1], "computed_quantiles": [{"name": "cluster.one.upstream_rq_time", "values": []}]}}]}`,
+}
+
+// admin serves pages, with words of them replaced.
+func admin(t *testing.T, replace ...string) http.Handler {
+	t.Helper()
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		p, ok := pages[q.URL.Path]
+		if !ok || q.Method != http.MethodGet {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte(strings.NewReplacer(replace...).Replace(p)))
+	})
+}
+
+func serveAdmin(t *testing.T, replace ...string) string {
+	s := httptest.NewServer(admin(t, replace...))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+func TestCompareEqual(t *testing.T) {
+	a := serveAdmin(t)
+	b := serveAdmin(t, `"envoy"`, `"dragoman"`, `{"name": "x"}`, "", `"then"`, `"now"`, `"value": "7"`, `"value": "8"`, `uptime", "value": 9`, `uptime", "value": 1`, `rq_active", "value": 3`, `rq_active", "value": 0`)
+	code, out, problem := command(t, "", "ctl", "compare", a, "http://"+b+"/")
+	if code != exitOK || problem != "" || strings.Count(out, "no difference") != 3 || !strings.Contains(out, "stat names: 6 in both, 0 only in A (-), 0 only in B (+)") ||
+		!strings.Contains(out, "A "+a+": v1, LIVE for 5s\n") || !strings.Contains(out, "clusters: 1 cluster, no") {
+		t.Errorf("%d %s%s", code, out, problem)
+	}
+	if code, out, _ = command(t, "", "ctl", "compare", a, b, "--volatile"); code != exitNo || !strings.Contains(out, "server.uptime: 9 -> 1 (-88.9%)") {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+func TestCompareDifferent(t *testing.T) {
+	a := serveAdmin(t)
+	path := filepath.Join(t.TempDir(), "admin.sock")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &httptest.Server{Listener: ln, Config: &http.Server{Handler: admin(t, `"connect_timeout": "1s"`, `"connect_timeout": "2s"`, `"two"`, `"three"`,
+		`"port_value": 80}}}`, `"port_value": 81}}}`, `"HEALTHY"`, `"DRAINING"`, `"10.0.0.2"`, `"10.0.0.3"`, `"value": 100`, `"value": 95`, "only.a", "only.b", `"weight": 1}]`, `"weight": 2}]`)}}
+	b.Start()
+	t.Cleanup(b.Close)
+	want := `configuration: 7 resources, 4 differ (A -> B)
+  - cluster two: only in A
+  ~ cluster one
+      connect_timeout: 1s -> 2s
+  + cluster three: only in B
+  ~ listener main
+      address.socket_address.port_value: 80 -> 81
+
+clusters: 1 cluster, 1 differ (A -> B)
+  ~ cluster one
+      hosts["/x"].weight: 1 -> 2
+      hosts["10.0.0.2:80"]: - {"health_status": {"eds_health_status": "HEALTHY"}, "weight": 1}
+      hosts["10.0.0.3:80"]: + {"health_status": {"eds_health_status": "DRAINING"}, "weight": 1}
+
+stat names: 5 in both, 1 only in A (-), 1 only in B (+)
+  - only.a
+  + only.b
+
+stat values: 1 counters and gauges, 1 differ (A -> B)
+  cluster.one.upstream_rq_total: 100 -> 95 (-5.0%)
+`
+	code, out, _ := command(t, "", "ctl", "compare", a, path)
+	_, out, _ = strings.Cut(out, "\n\n")
+	want = strings.ReplaceAll(want, `hosts["/x"]`, "hosts./x")
+	if d := cmp.Diff(want, out); d != "" || code != exitNo {
+		t.Errorf("%d %s", code, d)
+	}
+	var r compare.Report
+	code, out, _ = command(t, "", "ctl", "compare", a, path, "--output", "json", "--tolerance", "5", "--ignore", `port_value|^only|hosts`)
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitNo || len(r.Configuration) != 3 || len(r.Values) != 0 || len(r.StatsOnlyA) != 0 || len(r.Clusters) != 0 {
+		t.Errorf("%d %v %+v", code, err, r)
+	}
+	if code, out, _ = command(t, "", "ctl", "compare", a, path, "--ignore", `.`); code != exitOK {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ = command(t, "", "ctl", "compare", a, path, "--slack", "5", "--ignore", `^(cluster|listener) |only`); code != exitOK {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+func TestCompareErrors(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	defer other.Close()
+	none := httptest.NewServer(http.NotFoundHandler())
+	defer none.Close()
+	a := serveAdmin(t)
+	for b, want := range map[string]string{
+		other.Listener.Addr().String(): "is that the admin interface of an Envoy or a Dragoman?",
+		none.URL:                       "status 404; is that the admin interface",
+		"/nonexistent/socket":          "/nonexistent/socket does not answer",
+		"ftp://x":                      "write HOST:PORT, http://HOST:PORT, or the path of a Unix socket",
+	} {
+		if code, _, problem := command(t, "", "ctl", "compare", a, b); code != exitFailed || !strings.Contains(problem, want) {
+			t.Errorf("%s: %d %s", b, code, problem)
+		}
+	}
+	if code, _, problem := command(t, "", "ctl", "compare", a, a, "--ignore", "("); code != exitFailed || !strings.Contains(problem, "--ignore: ") {
+		t.Errorf("%d %s", code, problem)
+	}
+}

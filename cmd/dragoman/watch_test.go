@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dragoman-proxy/dragoman/proxy"
+)
+
+const watched = `
+static_resources:
+  listeners:
+  - name: main
+    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: p
+          http_filters: [{name: envoy.filters.http.router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]
+          route_config: {name: local, virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, direct_response: {status: 200, body: {inline_string: one}}}]}]}
+`
+
+// watching is a proxy that watches its file, whose looks the test commands.
+type watching struct {
+	t    *testing.T
+	path string
+	log  string
+	tick chan time.Time
+	w    *watch
+	p    *proxy.Proxy
+}
+
+func startWatching(t *testing.T) *watching {
+	dir := t.TempDir()
+	x := &watching{t: t, path: filepath.Join(dir, "a.yaml"), log: filepath.Join(dir, "log"), tick: make(chan time.Time)}
+	x.write(watched)
+	f := newFlags("dragoman proxy", true)
+	if err := f.parse([]string{"-c", x.path, "--watch", "--log-path", x.log, "--concurrency", "1"}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLog(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.p, err = build(f, l); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done, ended := make(chan error, 1), make(chan struct{})
+	go func() { done <- x.p.Run(ctx) }()
+	x.w = newWatch(f, l, x.p)
+	x.w.tick = func() <-chan time.Time { return x.tick }
+	go func() { x.w.run(ctx); close(ended) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	<-x.p.Ready()
+	return x
+}
+
+func (x *watching) write(text string) {
+	x.t.Helper()
+	if err := os.WriteFile(x.path, []byte(text), 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// looks makes it look n times; when the last one but one more is taken, it has ended.
+func (x *watching) looks(n int) {
+	for range n + 1 {
+		x.tick <- time.Time{}
+	}
+}
+
+// said returns what was logged since the last call.
+func (x *watching) said() string {
+	x.t.Helper()
+	data, err := os.ReadFile(x.log)
+	if err == nil {
+		err = os.Truncate(x.log, 0)
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (x *watching) get() string {
+	x.t.Helper()
+	tr := &http.Transport{}
+	defer tr.CloseIdleConnections()
+	p, err := (&http.Client{Transport: tr, Timeout: 10 * time.Second}).Get("http://" + x.p.Addrs()["main"][0].String())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer p.Body.Close()
+	b, err := io.ReadAll(p.Body)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestWatch(t *testing.T) {
+	x := startWatching(t)
+	if got := x.get(); got != "one" {
+		t.Fatal(got)
+	}
+	x.looks(2)
+	x.said()
+	for _, c := range []struct {
+		name, text, body string
+		log              []string
+	}{
+		{"a route", strings.ReplaceAll(watched, "string: one", "string: two"), "two",
+			[]string{"the configuration has changed:\n  ~ route main / local / all / prefix /\n      direct_response.body.inline_string: one -> two\n", "the changed configuration serves: 1 changed"}},
+		{"a comment", "# new\n" + strings.ReplaceAll(watched, "string: one", "string: two"), "two", []string{"has changed, what it says has not"}},
+		{"a mistake", strings.ReplaceAll(watched, "direct_response", "direct_respons"), "two",
+			[]string{"the changed configuration is refused; the proxy goes on with what it has:\n", x.path + ":13:", "did you mean 'direct_response'?"}},
+		{"an unknown cluster", strings.ReplaceAll(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: nope}"), "two",
+			[]string{"is refused", "unknown cluster 'nope'"}},
+		{"no YAML", "a: [", "two", []string{"is refused", "a.yaml:2:1: invalid YAML"}},
+		{"what is read at the start", "node: {id: n1, cluster: c}\n" + watched, "one",
+			[]string{"  ~ route main", "  + bootstrap node", "stays as it was, until a restart: node"}},
+	} {
+		x.write(c.text)
+		x.looks(2)
+		said := x.said()
+		for _, want := range c.log {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q is missing in\n%s", c.name, want, said)
+			}
+		}
+		if got := x.get(); got != c.body {
+			t.Errorf("%s: %s, want %s", c.name, got, c.body)
+		}
+		x.looks(2)
+		if said := x.said(); said != "" {
+			t.Errorf("%s: it is told again: %s", c.name, said)
+		}
+	}
+
+	// A file that changes between two looks is left alone, unless somebody asks.
+	x.write(strings.ReplaceAll(watched, "string: one", "string: three"))
+	x.tick <- time.Time{}
+	x.write(strings.ReplaceAll(watched, "string: one", "string: four"))
+	x.looks(0)
+	if got := x.get(); got != "one" {
+		t.Error(got)
+	}
+	x.w.look()
+	x.looks(1)
+	if got := x.get(); got != "four" {
+		t.Error(got)
+	}
+	x.said()
+	if err := os.Remove(x.path); err != nil {
+		t.Fatal(err)
+	}
+	x.looks(2)
+	if said := x.said(); strings.Count(said, "cannot be read") != 1 || x.get() != "four" {
+		t.Error(said)
+	}
+
+	// An address that another has is told, and all else goes on.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	x.write(strings.Replace(watched, "port_value: 0", fmt.Sprint("port_value: ", taken.Addr().(*net.TCPAddr).Port), 1))
+	x.looks(2)
+	if said := x.said(); !strings.Contains(said, "not all of the changed configuration could be applied") || !strings.Contains(said, "address already in use") {
+		t.Error(said)
+	}
+}
