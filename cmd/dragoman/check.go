@@ -1,5 +1,172 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
 
-func checkCommand() *cobra.Command { return &cobra.Command{Use: "check"} }
+	"github.com/spf13/cobra"
+
+	"github.com/dragoman-proxy/dragoman/cmd/dragoman/internal/verdict"
+	"github.com/dragoman-proxy/dragoman/extensions/standard"
+	"github.com/dragoman-proxy/dragoman/proxy"
+)
+
+func checkCommand() *cobra.Command {
+	var r reading
+	var output string
+	var quiet, verbose bool
+	most := 100
+	c := &cobra.Command{
+		Use: "check FILE|FOLDER...", Short: "Tell whether configurations run here, what is wrong with them, and what differs from Envoy",
+		Long: `Tell whether Envoy configurations run here. Each is read and built as the proxy would do it, and nothing listens.
+All mistakes are told at once, with file, line, column, field, what was found and what may stand there; what Envoy
+has and this build has not is told by extension and field, and where it behaves differently, how.
+
+Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
+With --output json the result is for editors and CI.`,
+		Example: `  dragoman check envoy.yaml
+  dragoman check --verbose envoy.yaml
+  dragoman check --quiet configs/ && echo all of them run
+  dragoman check --output json envoy.yaml | jq '.files[].problems[]'`,
+		Args:        atLeastOne,
+		Annotations: map[string]string{"exit": "0: all of them run.\n\n1: one does not.\n\n2: a file or a folder cannot be read."},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := oneOf("output", output, "text", "json"); err != nil {
+				return err
+			}
+			paths, err := verdict.Files(args)
+			if err != nil {
+				return err
+			}
+			o := proxy.LoadOptions{ConfigYAML: r.configYAML, AllowUnknownFields: r.allowUnknown, MaxProblems: most}
+			read := r.options(c)
+			o.Env = read.Env
+			all := verdict.All{OK: true, Files: []*verdict.File{}}
+			for _, p := range paths {
+				f := verdict.Of(p.Path, o, read, proxy.WithIO(os.Getenv("DRAGOMAN_IO")), proxy.WithExtensions(standard.All()...),
+					proxy.WithOptions(proxy.Options{Env: os.LookupEnv, CommandLine: proxy.CommandLine{Mode: "validate"}}))
+				if p.Found && !f.Bootstrap() {
+					all.Skipped = append(all.Skipped, p.Path)
+					continue
+				}
+				all.OK = all.OK && f.OK
+				all.Files = append(all.Files, f)
+				if output == "text" {
+					printVerdict(c.OutOrStdout(), f, quiet, verbose)
+				}
+			}
+			if len(all.Files) == 0 {
+				return errors.New("there is no bootstrap in " + strings.Join(args, ", "))
+			}
+			if output == "json" {
+				if err := printJSON(c.OutOrStdout(), all); err != nil {
+					return err
+				}
+			} else {
+				printTotal(c.OutOrStdout(), &all)
+			}
+			if !all.OK {
+				return &answer{}
+			}
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&output, "output", "text", "`form` of the result: text or json")
+	fl.BoolVarP(&quiet, "quiet", "q", false, "print only files that do not run, one line each problem")
+	fl.BoolVar(&verbose, "verbose", false, "list all extensions that are used, the supported ones too")
+	fl.IntVar(&most, "max-problems", most, "how `many` problems of a file are told")
+	fl.StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over each file")
+	r.add(c)
+	return c
+}
+
+// printVerdict prints what is to be said of one file.
+func printVerdict(out io.Writer, f *verdict.File, quiet, verbose bool) {
+	var b strings.Builder
+	for i := range f.Problems {
+		if quiet {
+			b.WriteString(f.Problems[i].Error() + "\n")
+		}
+	}
+	if quiet {
+		_, _ = io.WriteString(out, b.String())
+		return
+	}
+	fmt.Fprintf(&b, "%s: %s\n", f.File, f.Says())
+	if c := f.Counts(); c != "" {
+		fmt.Fprintf(&b, "  %s\n", c)
+	}
+	for _, p := range f.Problems {
+		at := p.Path
+		p.Path = "" // it has a line of its own: both are long
+		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(p.Error(), "\n", "\n    "))
+		if at != "" {
+			fmt.Fprintf(&b, "      field %s\n", at)
+		}
+	}
+	if f.More > 0 {
+		fmt.Fprintf(&b, "  ... and %d more problems (--max-problems)\n", f.More)
+	}
+	printExtensions(&b, f, verbose)
+	for _, d := range f.Differs {
+		fmt.Fprintf(&b, "  differs: %s: Envoy: %s; here: %s\n", d.What, d.Envoy, d.Dragoman)
+	}
+	for i := range f.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", f.Notes[i].Error())
+	}
+	_, _ = io.WriteString(out, b.String())
+}
+
+func printExtensions(b *strings.Builder, f *verdict.File, verbose bool) {
+	supported, missing := 0, 0
+	for _, x := range f.Extensions {
+		if x.Supported {
+			supported++
+		} else {
+			missing++
+		}
+	}
+	if supported+missing > 0 {
+		fmt.Fprintf(b, "  extensions: %d used, %d not supported\n", supported+missing, missing)
+	}
+	for _, x := range f.Extensions {
+		switch {
+		case !x.Supported:
+			fmt.Fprintf(b, "    no   %s (%s)\n", x.Type, places(x.Places))
+		case verbose:
+			fmt.Fprintf(b, "    yes  %s (%s)\n", x.Type, places(x.Places))
+		}
+	}
+}
+
+func places(n int) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return fmt.Sprintf("%d places", n)
+}
+
+// printTotal sums up several files, and says which extensions would help most.
+func printTotal(out io.Writer, all *verdict.All) {
+	if len(all.Files) < 2 && len(all.Skipped) == 0 {
+		return
+	}
+	run := 0
+	for _, f := range all.Files {
+		if f.OK {
+			run++
+		}
+	}
+	fmt.Fprintf(out, "\n%d of %d configurations run", run, len(all.Files))
+	if n := len(all.Skipped); n > 0 {
+		fmt.Fprintf(out, "; %d other files hold no bootstrap", n)
+	}
+	fmt.Fprintln(out)
+	for _, x := range all.Missing() {
+		fmt.Fprintf(out, "  missing in %d of them: %s\n", x.Places, x.Type)
+	}
+}

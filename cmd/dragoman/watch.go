@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dragoman-proxy/dragoman/extensions/standard"
 	"github.com/dragoman-proxy/dragoman/proxy"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
 )
@@ -139,6 +140,14 @@ func (w *watch) read() (*configfile.File, error) {
 
 // refusal says why a proxy would not run the file, nil if it would.
 func (w *watch) refusal() error {
-	_, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
-	return err
+	set, _ := withoutExtensions(standard.All(), w.f.disabledExtensions)
+	r := proxy.Check(w.f.configPath, loadOptions(w.f, w.l), checkOptions(w.f, set)...)
+	var list []error
+	for i := range r.Problems {
+		list = append(list, &r.Problems[i])
+	}
+	if r.More > 0 {
+		list = append(list, fmt.Errorf("and %d more", r.More))
+	}
+	return errors.Join(list...)
 }

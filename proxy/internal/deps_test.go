@@ -73,6 +73,7 @@ var walls = []struct {
 	{"control", []string{"api", "internal"}},
 	{"extensions/standard", []string{"api", "internal", "extensions"}},
 	{"extensions", []string{"api", "internal"}},
+	{"docs", nil},
 	{"cmd", everything},
 	{"test", everything},
 	{"examples", everything},

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dragoman-proxy/dragoman/cmd/dragoman/internal/verdict"
+)
+
+// wasm makes a configuration of watched that needs an extension that there is not.
+func wasm() string {
+	return strings.Replace(watched, "http_filters: [", `http_filters: [{name: w, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm}}, `, 1)
+}
+
+func TestCheck(t *testing.T) {
+	t.Setenv("DRAGOMAN_TEST_PORT", "8080")
+	for _, c := range []struct {
+		name, text string
+		flags      string
+		code       int
+		want       []string
+	}{
+		{"it runs", watched, "", exitOK, []string{"a.yaml: runs as it is\n  1 listener, 1 virtual host, 1 route\n  extensions: 2 used, 0 not supported\n"}},
+		{"all extensions", watched, "--verbose", exitOK, []string{"    yes  envoy.extensions.filters.http.router.v3.Router (1 place)\n"}},
+		{"an extension that is missing", wasm(), "", exitNo, []string{"a.yaml: does not run yet: 1 problem, nothing that Envoy would refuse\n",
+			"a.yaml:12:", "\n      field static_resources.listeners[0].filter_chains[0].filters[0].typed_config.http_filters[0]", "    no   envoy.extensions.filters.http.wasm.v3.Wasm (1 place)\n"}},
+		{"several mistakes", strings.NewReplacer("stat_prefix: p", "stat_prefixx: p", "status: 200", "status: 20000").Replace(wasm()), "", exitNo,
+			[]string{"a.yaml: is refused: ", "did you mean 'stat_prefix'?", "wasm"}},
+		{"no YAML", "a: [", "", exitNo, []string{"a.yaml: is refused: 1 problem\n  ", "a.yaml:2:1: invalid YAML"}},
+		{"quietly", strings.Replace(watched, "stat_prefix", "stat_prefixx", 1), "--quiet", exitNo, []string{"a.yaml:11:11: static_resources.listeners[0]"}},
+		{"quietly, and it runs", watched, "-q", exitOK, []string{""}},
+		{"variables", strings.Replace(watched, "port_value: 0", "port_value: '${DRAGOMAN_TEST_PORT}'", 1), "--config-env", exitOK, []string{"runs as it is"}},
+		{"a variable that is not set", strings.Replace(watched, "port_value: 0", "port_value: '${DRAGOMAN_TEST_NOT}'", 1), "--config-env", exitNo,
+			[]string{"a.yaml:5:65: the environment variable DRAGOMAN_TEST_NOT is not set"}},
+		{"merged", watched, "--config-yaml nod", exitNo, []string{"--config-yaml:1:1"}},
+		{"an unknown field", "foo: 1\n" + watched, "--allow-unknown-fields", exitOK, []string{"runs as it is", "  note: ", "foo"}},
+		{"what differs", `{"static_resources": {"listeners": [{"name": "a", "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}, "drain_type": "MODIFY_ONLY",
+ "filter_chains": [{"filters": [{"name": "t", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "x", "cluster": "c"}}]}]}],
+ "clusters": [{"name": "c"}]}}`, "", exitOK, []string{"runs as it is", "  differs: `tcp_proxy`: gauges", "here: "}},
+	} {
+		path := file(t, "a.yaml", c.text)
+		code, out, problem := command(t, "", append([]string{"check", path}, strings.Fields(c.flags)...)...)
+		if code != c.code || problem != "" {
+			t.Errorf("%s: %d %s", c.name, code, problem)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out, want) || want == "" && out != "" {
+				t.Errorf("%s: %q is missing in\n%s", c.name, want, out)
+			}
+		}
+	}
+}
+
+func TestCheckFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"good.yaml": watched, "sub/wasm.yml": wasm(), "sub/more.yaml": wasm(), "values.yaml": "replicas: 3", "README.md": "x",
+		"k8s.yaml": "kind: Deployment\napiVersion: apps/v1\nadmin: x", ".git/x.yaml": wasm(), "broken.json": "{"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, _ := command(t, "", "check", dir)
+	if code != exitNo || !strings.Contains(out, "\n1 of 4 configurations run; 2 other files hold no bootstrap\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n") {
+		t.Errorf("%d %s", code, out)
+	}
+	code, out, _ = command(t, "", "check", dir, "--output", "json")
+	var all verdict.All
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitNo || all.OK || len(all.Skipped) != 2 {
+		t.Fatalf("%d %v %s", code, err, out)
+	}
+	got := map[string]string{}
+	for _, f := range all.Files {
+		rel, _ := filepath.Rel(dir, f.File)
+		got[rel] = f.Verdict
+	}
+	if d := cmp.Diff(map[string]string{"good.yaml": "runs", "sub/wasm.yml": "unsupported", "sub/more.yaml": "unsupported", "broken.json": "refused"}, got); d != "" {
+		t.Error(d)
+	}
+	for args, want := range map[string]string{
+		"check":              "an argument is missing: dragoman check FILE|FOLDER...",
+		"check /nonexistent": "no such file",
+		"check " + filepath.Join(dir, ".git") + "/none": "no such file",
+		"check --output xml x":                          "the values are text, json",
+	} {
+		if code, _, problem := command(t, "", strings.Fields(args)...); code != exitFailed || !strings.Contains(problem, want) {
+			t.Errorf("%s: %d %s", args, code, problem)
+		}
+	}
+	empty := t.TempDir()
+	if code, _, problem := command(t, "", "check", empty); code != exitFailed || !strings.Contains(problem, "there is no bootstrap in "+empty) {
+		t.Errorf("%d %s", code, problem)
+	}
+}

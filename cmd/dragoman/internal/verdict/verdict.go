@@ -1,0 +1,241 @@
+// Package verdict says of configuration files whether they run here: what is wrong with them, which of the extensions that they use
+// there are, and where Dragoman is known to behave differently from Envoy for what they configure.
+//
+// It puts together what proxy.Check finds, what the file names, and the page of known differences. It runs on the caller's goroutine
+// and one of its own for the time of a call, starts no proxy, and writes nothing.
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/proxy"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+)
+
+// All is the result for several files.
+type All struct {
+	OK      bool     `json:"ok"`
+	Files   []*File  `json:"files"`
+	Skipped []string `json:"skipped,omitempty"` // files of folders that hold no bootstrap
+}
+
+// File is the result for one file.
+type File struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	// Verdict is "runs", "unsupported" (nothing is wrong with it, and this build lacks something) or "refused" (Envoy refuses it, too).
+	Verdict    string            `json:"verdict"`
+	Problems   []proxy.Problem   `json:"problems"`
+	More       int               `json:"more,omitempty"` // problems beyond the limit
+	Notes      []proxy.Problem   `json:"notes,omitempty"`
+	Extensions []Extension       `json:"extensions,omitempty"`
+	Differs    []Difference      `json:"differs,omitempty"`
+	Has        map[string]int    `json:"has,omitempty"` // listeners, clusters, virtual hosts, routes
+	root       *configfile.Value // nil if it could not be read
+}
+
+// Extension is a message that an @type names.
+type Extension struct {
+	Type      string `json:"type"`
+	Supported bool   `json:"supported"`
+	Places    int    `json:"places"` // how often the file has it; in All.Missing in how many files
+}
+
+// Path is a file to look at.
+type Path struct {
+	Path  string
+	Found bool // in a folder: it may be something else
+}
+
+// Files finds the files that arguments name; those of a folder are the ones whose names say that they may be configurations.
+func Files(args []string) (list []Path, err error) {
+	for _, a := range args {
+		st, err := os.Stat(a)
+		if err != nil {
+			return nil, err
+		}
+		if !st.IsDir() {
+			list = append(list, Path{Path: a})
+			continue
+		}
+		err = filepath.WalkDir(a, func(p string, d fs.DirEntry, err error) error {
+			switch name := d.Name(); {
+			case err != nil:
+				return err
+			case d.IsDir() && p != a && strings.HasPrefix(name, "."):
+				return filepath.SkipDir
+			case !d.IsDir() && slices.Contains(endings, strings.ToLower(filepath.Ext(name))):
+				list = append(list, Path{p, true})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+var endings = []string{".yaml", ".yml", ".json", ".pb", ".pb_text"}
+
+// Of looks at one file. It is read twice, at the same time: to be built, and to see what it names.
+func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy.Option) *File {
+	f := &File{File: path}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		read.AllowUnknownFields = true
+		if file, err := configfile.Read(path, read); err == nil {
+			f.root = file.Root
+		}
+	}()
+	r := proxy.Check(path, o, opts...)
+	<-done
+	f.OK, f.Problems, f.More, f.Notes = r.OK(), r.Problems, r.More, r.Notes
+	f.Verdict = "runs"
+	missing := map[string]bool{}
+	for i := range f.Problems {
+		p := &f.Problems[i]
+		if p.Kind != proxy.Unsupported {
+			f.Verdict = "refused"
+		} else if f.Verdict == "runs" {
+			f.Verdict = "unsupported"
+		}
+		if p.Extension != "" {
+			missing[p.Extension] = true
+		}
+	}
+	if f.root != nil {
+		f.extensions(missing)
+		f.count()
+		f.Differs = differences(f.root)
+	}
+	return f
+}
+
+// Bootstrap tells whether the file holds what can be one: a map with one of its fields. Of one that cannot be read, nobody knows.
+func (f *File) Bootstrap() bool {
+	if f.root == nil {
+		return true
+	}
+	for _, k := range []string{"static_resources", "dynamic_resources", "staticResources", "dynamicResources", "admin", "node"} {
+		if f.root.Get(k) != nil {
+			return f.root.Get("kind") == nil || f.root.Get("apiVersion") == nil // a manifest of Kubernetes
+		}
+	}
+	return false
+}
+
+// Says is the result in a sentence.
+func (f *File) Says() string {
+	n := len(f.Problems) + f.More
+	problems := fmt.Sprintf("%d problems", n)
+	if n == 1 {
+		problems = "1 problem"
+	}
+	switch f.Verdict {
+	case "runs":
+		return "runs as it is"
+	case "unsupported":
+		return "does not run yet: " + problems + ", nothing that Envoy would refuse"
+	}
+	return "is refused: " + problems
+}
+
+// Counts is what the file has, "" if nothing is known.
+func (f *File) Counts() string {
+	var list []string
+	for _, k := range counted {
+		if n := f.Has[k]; n > 0 {
+			if n == 1 {
+				k = strings.TrimSuffix(k, "s")
+			}
+			list = append(list, fmt.Sprintf("%d %s", n, k))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+var counted = []string{"listeners", "virtual hosts", "routes", "clusters", "secrets"}
+
+func (f *File) count() {
+	f.Has = map[string]int{}
+	static := f.root.Get("static_resources")
+	for _, k := range []string{"listeners", "clusters", "secrets"} {
+		f.Has[k] = len(static.List(k))
+	}
+	walk(f.root, func(v *configfile.Value) {
+		for _, h := range v.List("virtual_hosts") {
+			f.Has["virtual hosts"]++
+			f.Has["routes"] += len(h.List("routes"))
+		}
+	})
+}
+
+// extensions lists the messages that the file names, those that are missing first.
+func (f *File) extensions(missing map[string]bool) {
+	used := map[string]int{}
+	walk(f.root, func(v *configfile.Value) {
+		url := v.Str("@type")
+		if strings.HasSuffix(url, ".TypedStruct") {
+			if inner := cmp.Or(v.Str("type_url"), v.Str("typeUrl")); inner != "" {
+				url = inner
+			}
+		}
+		if url != "" {
+			used[url[strings.LastIndexByte(url, '/')+1:]]++
+		}
+	})
+	for t := range missing {
+		used[t] += 0
+	}
+	for _, t := range slices.Sorted(maps.Keys(used)) {
+		f.Extensions = append(f.Extensions, Extension{Type: t, Supported: !missing[t], Places: max(used[t], 1)})
+	}
+	slices.SortStableFunc(f.Extensions, func(a, b Extension) int {
+		switch {
+		case a.Supported == b.Supported:
+			return 0
+		case b.Supported:
+			return -1
+		}
+		return 1
+	})
+}
+
+// Missing are the extensions that some of the files lack, with the number of these files, the most wanted ones first.
+func (a *All) Missing() (list []Extension) {
+	files := map[string]int{}
+	for _, f := range a.Files {
+		for _, x := range f.Extensions {
+			if !x.Supported {
+				files[x.Type]++
+			}
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, Extension{Type: t, Places: files[t]})
+	}
+	slices.SortStableFunc(list, func(a, b Extension) int { return b.Places - a.Places })
+	return list
+}
+
+// walk calls do for all maps.
+func walk(v *configfile.Value, do func(*configfile.Value)) {
+	if v == nil {
+		return
+	}
+	if v.Kind == configfile.Map {
+		do(v)
+	}
+	for _, x := range v.Items {
+		walk(x, do)
+	}
+}
