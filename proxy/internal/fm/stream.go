@@ -155,6 +155,12 @@ func (s *Stream) Init(owner Owner, chain *Chain, limit int) {
 	}
 }
 
+// Arrived tells whether the last filter has seen the request's head.
+func (s *Stream) Arrived() bool {
+	n := len(s.acts)
+	return n > 0 && s.acts[n-1].halves[0].flags&sawHead != 0
+}
+
 // build makes the filters of the chain. Which of them the route turns on or off is decided once, here; it cannot turn off the
 // terminal filter.
 func (s *Stream) build(chain *Chain) {

@@ -70,6 +70,7 @@ func (s *Stream) restart() {
 		cfg.Logs.Log(h.w, &s.inf, accesslog.DownstreamStart)
 	}
 	s.fm.DecodeHeaders(&s.req, body == nil)
+	s.keepRoute()
 	if body != nil {
 		if !s.dead {
 			s.fm.DecodeData(body, true)

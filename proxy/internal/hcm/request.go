@@ -67,12 +67,16 @@ func (s *Stream) overloaded() {
 func (s *Stream) lookup() {
 	s.routed = true
 	s.route = nil
-	if s.table == nil || s.noProto {
+	t := s.table
+	if t == nil {
+		t = s.h.cfg.Routes.Load()
+	}
+	if t == nil || s.noProto {
 		return
 	}
 	m := &s.match
 	m.Headers, m.Info, m.Random, m.Runtime = &s.req, &s.inf, s.random, s.h.cfg.Runtime
-	e := s.table.Match(m)
+	e := t.Match(m)
 	s.route = e
 	if e == nil {
 		return

@@ -39,6 +39,7 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	cfg := s.h.cfg
 	w := s.h.w
 	s.touch()
+	s.table = nil // nobody asks for another route now
 	code := h.StatusCode()
 	s.inf.ResponseHeaders = h
 	if !h.Has(http.Date) { // an upstream's date is the origin's (RFC 9110, section 6.6.1)

@@ -32,7 +32,7 @@ type Stream struct {
 	req   http.HeaderMap
 	reply http.HeaderMap // of local replies
 
-	table *route.Table
+	table *route.Table // until the route is settled
 	route *route.Entry
 	match route.Request
 
@@ -174,6 +174,15 @@ func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
 		return
 	}
 	s.fm.DecodeHeaders(head, end)
+	s.keepRoute()
+}
+
+// keepRoute lets go of the table when the router has the head: a long stream holds on to its route, not to the configuration that it
+// began under. Should a filter ask for the route anew after that, it is looked up in what there is then.
+func (s *Stream) keepRoute() {
+	if s.routed && s.fm.Arrived() {
+		s.table = nil
+	}
 }
 
 // bufferLimit is the stream's limit in bytes, 0 for none: that of the route, or of the connection. A stream of HTTP/2 has its window
