@@ -34,6 +34,7 @@ type Proxy struct {
 	mu    sync.Mutex
 	loops []*loop
 	ended chan error
+	clock clock.Clock
 }
 
 // Start builds a proxy and returns when it serves.
@@ -42,7 +43,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{ended: make(chan error, 1)}
+	p := &Proxy{ended: make(chan error, 1), clock: clock.System()}
 	p.s, err = server.New(server.Config{Boot: boot, Concurrency: c.Concurrency, Extensions: c.Extensions, Log: c.Log, Driver: p.driver})
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ type Loop struct {
 	LongestWall, LongestCPU time.Duration
 }
 
-// Over returns how many of a histogram's passes took at least d, rounded down to a power of two of microseconds.
+// Over returns how many of a histogram's passes took at least d, a power of two of microseconds.
 func Over(h [24]uint64, d time.Duration) (n uint64) {
 	for i := bits.Len64(uint64(d.Microseconds())); i < len(h); i++ {
 		n += h[i]
@@ -119,6 +120,7 @@ func (p *Proxy) on(w *event.Worker, f func()) {
 // loop is a driver that looks at the clocks whenever its worker comes to wait: what lies between two waits is a pass.
 type loop struct {
 	event.Driver
+	clock     clock.Clock
 	name      string
 	times     Loop
 	wall, cpu int64 // when the last wait ended, in ns
@@ -130,7 +132,7 @@ func (p *Proxy) driver(name string) (event.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{Driver: d, name: name}
+	l := &loop{Driver: d, name: name, clock: p.clock}
 	p.mu.Lock()
 	p.loops = append(p.loops, l)
 	p.mu.Unlock()
@@ -145,10 +147,10 @@ func (l *loop) Wait(dst []event.Ready, timeout time.Duration) int {
 		l.locked = true
 	}
 	if l.wall != 0 {
-		l.times.record(time.Duration(now()-l.wall), time.Duration(threadCPU()-l.cpu))
+		l.times.record(time.Duration(l.clock.Mono()-l.wall), time.Duration(threadCPU()-l.cpu))
 	}
 	n := l.Driver.Wait(dst, timeout)
-	l.wall, l.cpu = now(), threadCPU()
+	l.wall, l.cpu = l.clock.Mono(), threadCPU()
 	return n
 }
 
@@ -158,8 +160,6 @@ func (t *Loop) record(wall, cpu time.Duration) {
 	t.LongestWall = max(t.LongestWall, wall)
 	t.LongestCPU = max(t.LongestCPU, cpu)
 }
-
-func now() int64 { return clock.System().Mono() }
 
 func bucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d, 0))/1000), len(Loop{}.Wall)-1)

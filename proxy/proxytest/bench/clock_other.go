@@ -2,5 +2,5 @@
 
 package bench
 
-// threadCPU is not known here: the CPU histograms equal those of the clock.
-func threadCPU() int64 { return now() }
+// threadCPU is not known here: the CPU histograms stay empty.
+func threadCPU() int64 { return 0 }
