@@ -15,12 +15,24 @@ func explained(d *finding) string {
 	switch {
 	case longer && bytes.Contains(d.in.bytes, []byte("HEAD")) && strings.HasSuffix(b.answer, "\r\n\r\n") && !statusLine.MatchString(rest):
 		return "refused HEAD requests"
+	case afterCR(d.in):
+		return "one character after a CR at the end of a piece"
 	case strings.Contains(b.answer, " 400 Bad Request") && crInFraming.Match(d.in.bytes):
 		return "CR within framing fields"
 	case len(twoCodings.FindAll(d.in.bytes, 2)) > 1:
 		return "several transfer-encoding fields"
 	}
 	return ""
+}
+
+// afterCR tells whether a piece ends in CR and a line of one character comes next: Envoy's parser takes that line for the end of the head.
+func afterCR(in byteStream) bool {
+	for _, c := range in.cuts {
+		if rest := in.bytes[c:]; in.bytes[c-1] == '\r' && len(rest) > 3 && rest[0] == '\n' && rest[2] == '\n' {
+			return true
+		}
+	}
+	return false
 }
 
 var statusLine = regexp.MustCompile(`HTTP/1\.\d \d`)

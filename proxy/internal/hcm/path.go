@@ -255,6 +255,9 @@ func mergeSlashes(p string) string {
 		}
 		b = append(b, p[i])
 	}
+	if len(b) == 1 {
+		return "//" // a path of nothing but slashes begins and ends with one, as Envoy sees it
+	}
 	return string(b)
 }
 

@@ -131,10 +131,10 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 			i++
 		}
 		if i == 0 || i == len(b) || b[i] != ':' {
-			if bytes.IndexByte(b, ':') < 0 {
+			if !lateName(b) {
 				return badName(b)
 			}
-			rules.fault(badName(b))
+			rules.fault(ErrFieldName)
 			continue
 		}
 		name := b[:i:i]
@@ -193,8 +193,8 @@ func addField(h *http.HeaderMap, id http.ID, name, v []byte, st valueState, rule
 	if rules.merge != nil && rules.merge.Has(id) && h.Has(id) {
 		f := h.Find(id)
 		if id == http.ContentLength {
-			_, first := decimal(f.Value)
-			if _, second := decimal(view(v)); first || second {
+			n, first := digits(f.Value)
+			if m, second := digits(view(v)); first == wholeNumber || first != second || n != m {
 				return false, ErrDuplicateCL
 			}
 			return false, nil // none of them is one
@@ -225,6 +225,21 @@ func view(b []byte) string {
 
 func folded(buf []byte, l line) bool {
 	return l.end > l.start && (buf[l.start] == ' ' || buf[l.start] == '\t')
+}
+
+// lateName tells whether all that is wrong with a line's name are bytes that are no ASCII. Envoy's parser lets them pass; whoever it tells of
+// the name does not.
+func lateName(b []byte) bool {
+	i := bytes.IndexByte(b, ':')
+	if i <= 0 {
+		return false
+	}
+	for _, c := range b[:i] {
+		if c < 0x80 && lower[c] == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // badName says what is wrong with a line whose name did not parse: control characters have an error of their own.
@@ -372,21 +387,35 @@ func equalFold(a, b string) bool {
 	return true
 }
 
-// decimal parses a content-length: digits only, up to 2^64-1.
-func decimal(s string) (n uint64, ok bool) {
-	if len(s) == 0 {
-		return 0, false
+type numberState uint8
+
+const (
+	wholeNumber numberState = iota
+	noNumber
+	tooLargeNumber
+)
+
+// digits is how Envoy's parser reads a content-length: n is the number up to what is wrong with it.
+func digits(s string) (n uint64, st numberState) {
+	if s == "" {
+		return 0, noNumber
 	}
 	for i := 0; i < len(s); i++ {
 		d := uint64(s[i] - '0')
 		if d > 9 {
-			return 0, false
+			return n, noNumber
 		}
 		hi, lo := bits.Mul64(n, 10)
-		n = lo + d
-		if hi != 0 || n < lo {
-			return 0, false
+		if hi != 0 || lo+d < lo {
+			return n, tooLargeNumber
 		}
+		n = lo + d
 	}
-	return n, true
+	return n, wholeNumber
+}
+
+// decimal parses a content-length: digits only, up to 2^64-1.
+func decimal(s string) (n uint64, ok bool) {
+	n, st := digits(s)
+	return n, st == wholeNumber
 }

@@ -155,31 +155,60 @@ func (s *Server) head(r *request, b []byte) (n int, err *codec.Err) {
 		}
 		r.phase = phaseHead
 	}
-	raw, n, err := r.gather(s.pool, b, s.maxHead(), false, ErrHeadTooLarge)
-	if err != nil {
-		return n, s.failHead(r, s.tooLarge(r, b, err))
+	var first *codec.Err // what is wrong with the first line
+	if !r.looked {
+		var done bool
+		if done, n, first = s.firstLine(r, b); done {
+			return n, first
+		}
 	}
+	raw, n, err := r.gather(s.pool, b, s.maxHead(), false, ErrHeadTooLarge)
 	switch {
+	case err != nil:
+		if first != nil && s.maxHead() >= sliceBytes {
+			err = first
+		}
+		return n, s.failHead(r, err)
+	case first != nil && (raw == nil || len(raw) > sliceBytes):
+		return n, s.failHead(r, first)
 	case raw == nil:
-		if raw, n, err = s.partial(r, had, n); err != nil {
-			return n, s.failHead(r, err)
-		}
-		if raw == nil {
-			return n, nil
-		}
-	case !r.looked:
-		// HTTP/0.9 ends with its line, whatever comes after.
-		l := s.pool.lines[0]
-		if first, err := s.opts.parseRequestLine(raw[l.start:l.end]); err == nil && first.simple {
-			s.pool.lines = s.pool.lines[:1]
-			raw = raw[:bytes.IndexByte(raw, '\n')+1]
-			n = len(raw) - had
-		}
+		return n, nil
 	}
 	r.phase = phaseDone
 	err = s.opts.parseRequest(r, raw, s.pool.lines)
 	r.message.part = r.message.part[:0]
 	return n, s.headDone(r, raw, err)
+}
+
+// sliceBytes is how much Envoy's parser is given at a time: a fault in the first line is the one that counts unless a worse one is in the same
+// slice.
+const sliceBytes = 16 << 10
+
+// firstLine looks at the request line as soon as it is there. A request without version (HTTP/0.9) ends with it, whatever comes after: it is
+// done then, and took n bytes. For others err is what is wrong with the line.
+func (s *Server) firstLine(r *request, b []byte) (done bool, n int, err *codec.Err) {
+	had := len(r.message.part)
+	b = b[:min(len(b), s.maxHead()-had)]
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		return false, 0, nil
+	}
+	r.looked = true
+	raw := b[:i+1]
+	if had > 0 {
+		raw = append(r.message.part, raw...)
+		r.message.part = raw[:had]
+	}
+	text := firstLine(raw)
+	first, err := s.opts.parseRequestLine(text)
+	if !first.simple {
+		return false, 0, err
+	}
+	r.phase = phaseDone
+	s.pool.lines = append(s.pool.lines[:0], line{0, int32(len(text))})
+	err = s.opts.parseRequest(r, raw, s.pool.lines)
+	r.message.part = r.message.part[:0]
+	return true, i + 1, s.headDone(r, raw, err)
 }
 
 // headDone reports a head.
@@ -193,50 +222,6 @@ func (s *Server) headDone(r *request, raw []byte, err *codec.Err) *codec.Err {
 	s.proto = r.version
 	r.dec.DecodeHeaders(r.h, r.phase == phaseDone)
 	return nil
-}
-
-// partial looks at the request line of a head that is not complete: an error in it is reported at once, and a request without
-// version (HTTP/0.9) is complete.
-func (s *Server) partial(r *request, had, n int) (raw []byte, used int, err *codec.Err) {
-	if r.looked {
-		return nil, n, nil
-	}
-	head := r.message.part
-	for i := had; i < len(head); i++ {
-		if head[i] != '\n' {
-			continue
-		}
-		r.looked = true
-		end := i
-		if end > 0 && head[end-1] == '\r' {
-			end--
-		}
-		first, err := s.opts.parseRequestLine(head[:end])
-		if err != nil || !first.simple {
-			return nil, n, err
-		}
-		s.pool.lines = append(s.pool.lines[:0], line{0, int32(end)})
-		return head[:i+1], i + 1 - had, nil
-	}
-	return nil, n, nil
-}
-
-// sliceBytes is how much Envoy's parser is given at a time.
-const sliceBytes = 16 << 10
-
-// tooLarge tells what is wrong with a head that is too large: its first line comes first, if it was given to the parser before.
-func (s *Server) tooLarge(r *request, b []byte, err *codec.Err) *codec.Err {
-	if r.looked || len(r.message.part) > 0 {
-		b = r.message.part
-	}
-	b = b[:min(len(b), s.maxHead())]
-	if r.looked || s.maxHead() < sliceBytes || bytes.IndexByte(b, '\n') < 0 {
-		return err
-	}
-	if _, bad := s.opts.parseRequestLine(firstLine(b)); bad != nil {
-		return bad
-	}
-	return err
 }
 
 func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {

@@ -222,7 +222,7 @@ func TestResetOfAnEnd(t *testing.T) {
 	s.byID[1].body("abcdef", true)
 	s.out.take()
 	s.byID[1].x.Reset(http.ResetOverload)
-	eq(t, "given up", w.read(t, s.out.take()), "1 RST_STREAM NO_ERROR")
+	eq(t, "given up", w.read(t, s.out.take()), "1 RST_STREAM INTERNAL_ERROR")
 	eq(t, "events", s.drain(), "")
 }
 

@@ -166,7 +166,7 @@ func (st *stream) resetCode(reason http.ResetReason) uint32 {
 	case http.ResetProtocolError:
 		return codeProtocol
 	}
-	if st.localEnd && st.s.client == nil {
+	if st.localEndSent && st.s.client == nil {
 		return codeNo
 	}
 	return codeInternal
