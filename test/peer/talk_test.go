@@ -37,7 +37,7 @@ func (t *talk) String() string {
 type pace struct{ between, quiet time.Duration }
 
 var paces = []pace{{time.Millisecond, 30 * time.Millisecond}, {5 * time.Millisecond, 150 * time.Millisecond}, {10 * time.Millisecond, 600 * time.Millisecond},
-	{20 * time.Millisecond, 3 * time.Second}}
+	{20 * time.Millisecond, 3 * time.Second}, {60 * time.Millisecond, 3 * time.Second}}
 
 // source gives every talk a client address of its own, so that the logs of both proxies and the upstreams can be told apart.
 var source atomic.Uint32

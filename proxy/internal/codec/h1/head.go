@@ -102,8 +102,9 @@ type fieldRules struct {
 	host    bool // host becomes :authority
 	action  Underscores
 	dropped int // out: fields dropped by the action
-	// late is a fault that Envoy sees only once the syntax of all lines is checked.
-	late *codec.Err
+	// late is a fault that Envoy sees only once the syntax of all lines is checked, lateAt the line that it is in.
+	late   *codec.Err
+	lateAt int
 }
 
 // fields parses header lines in buf, which is memory of h's arena, into h.
@@ -134,7 +135,10 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 			if !lateName(b) {
 				return badName(b)
 			}
-			rules.fault(ErrFieldName)
+			if rules.lateAt == k-1 {
+				rules.late = nil // Envoy looks at a field when the name of the next is known
+			}
+			rules.fault(ErrFieldName, k)
 			continue
 		}
 		name := b[:i:i]
@@ -148,7 +152,7 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 		id := http.Lookup(name)
 		if rules.action != UnderscoresAllow && bytes.IndexByte(name, '_') >= 0 {
 			if rules.action == UnderscoresReject {
-				rules.fault(ErrUnderscore)
+				rules.fault(ErrUnderscore, k)
 			} else {
 				rules.dropped++
 			}
@@ -163,7 +167,7 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 		}
 		if added {
 			if count++; count > rules.max && rules.max > 0 {
-				rules.fault(rules.tooMany)
+				rules.fault(rules.tooMany, k)
 			}
 		}
 	}
@@ -171,9 +175,9 @@ func (o *Options) fields(h *http.HeaderMap, buf []byte, lines []line, rules *fie
 }
 
 // fault notes a late error, of which the first counts.
-func (r *fieldRules) fault(err *codec.Err) {
+func (r *fieldRules) fault(err *codec.Err, line int) {
 	if r.late == nil {
-		r.late = err
+		r.late, r.lateAt = err, line
 	}
 }
 
