@@ -11,6 +11,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
 // CertMode says what happens to x-forwarded-client-cert (forward_client_cert_details).
@@ -36,6 +37,11 @@ type ClientCert struct {
 // clientCert applies forward_client_cert_details.
 func (s *Stream) clientCert(head *http.HeaderMap) {
 	c := &s.h.cfg.ClientCert
+	if m := s.h.cfg.CertMatcher; m != nil {
+		if a, o := m.Match(&match.Data{Request: head, Info: &s.inf, Conn: &s.h.c.Info, Runtime: s.h.cfg.Runtime}); o == match.Match {
+			c = a
+		}
+	}
 	if c.Mode == AlwaysForwardCert {
 		return
 	}
@@ -47,8 +53,8 @@ func (s *Stream) clientCert(head *http.HeaderMap) {
 	if c.Mode == ForwardCert {
 		return
 	}
-	if s.h.cert == nil {
-		s.h.cert = &certTexts{}
+	if s.h.cert == nil || s.h.cert.of != c {
+		s.h.cert = &certTexts{of: c}
 	}
 	old := head.Get(http.XForwardedClientCert)
 	if c.Mode == SetCert {
@@ -70,8 +76,11 @@ func (s *Stream) clientCert(head *http.HeaderMap) {
 	head.SetConst(http.XForwardedClientCert, text)
 }
 
-// certTexts are a client's certificate as x-forwarded-client-cert has it. They are made once a connection.
-type certTexts struct{ text, array string }
+// certTexts are a client's certificate as x-forwarded-client-cert has it, made once a connection and once more when a matcher says otherwise.
+type certTexts struct {
+	of          *ClientCert
+	text, array string
+}
 
 // plain is the element in the usual form.
 func (x *certTexts) plain(c *ClientCert, t *network.TLSInfo) string {

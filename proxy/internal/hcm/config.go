@@ -17,6 +17,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -82,6 +83,12 @@ type Config struct {
 	// UserAgent and Node go into requests with add_user_agent; UserAgent is "" without.
 	UserAgent, Node string
 	ClientCert      ClientCert
+	// CertMatcher says for which requests another ClientCert holds; nil: for none.
+	CertMatcher *match.Tree[*ClientCert]
+
+	RequestIDs RequestIDs
+	// Tracing decides about traces; nil: nothing is traced.
+	Tracing *Tracing
 
 	GenerateRequestID    bool
 	PreserveRequestID    bool

@@ -64,7 +64,7 @@ func (s *Stream) mutate(head *http.HeaderMap) bool {
 		}
 	}
 	s.requestID(head, edge)
-	if head.HasAny(&rare) || cfg.ClientCert.Mode > SanitizeCert {
+	if head.HasAny(&rare) || cfg.ClientCert.Mode > SanitizeCert || cfg.CertMatcher != nil {
 		s.rareHeaders(head)
 	}
 	return true
@@ -225,6 +225,9 @@ func (s *Stream) requestID(head *http.HeaderMap, edge bool) {
 	}
 	old := head.Find(http.XRequestID)
 	if old != nil && (!edge || cfg.PreserveRequestID) && old.Value != "" {
+		if edge {
+			s.setReason(head, notTraced) // who is outside does not say what is traced
+		}
 		return
 	}
 	b := s.arena.Bytes(36)

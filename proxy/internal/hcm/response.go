@@ -65,6 +65,9 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	if cfg.Via != "" {
 		appendList(h, http.Via, ", ", cfg.Via)
 	}
+	if cfg.Tracing != nil {
+		s.traceResponse(h)
+	}
 	if cfg.ProxyStatus != nil {
 		cfg.ProxyStatus.apply(s, h)
 		code = h.StatusCode()

@@ -47,6 +47,8 @@ type Deps struct {
 	Overloaded func(w *event.Worker) bool
 	// Metadata is the listener's.
 	Metadata map[string]map[string]any
+	// Direction is the listener's traffic_direction.
+	Direction corev3.TrafficDirection
 	// Cluster and Node are what the process says it is, for add_user_agent.
 	Cluster, Node string
 }
@@ -59,7 +61,6 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		errs.Collect("request_id_extension", errors.New("not supported yet"))
 	}
 	scope := d.Root.Scope("http." + p.StatPrefix)
-	scope.Scope("tracing").Group(stats.Tracing) // shown, and zero: there is no tracing yet
 	c := &Config{
 		StatPrefix: p.StatPrefix, Stats: scope.Group(stats.HCM),
 		ListenerStats: d.Listener.Scope("http." + p.StatPrefix).Group(stats.ListenerHTTP),
@@ -93,6 +94,7 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 	c.common(p.CommonHttpProtocolOptions)
 	errs.Collect("", c.codecs(p, d))
 	errs.Collect("", c.identity(p, d))
+	errs.Collect("", c.tracing(p, d, scope.Scope("tracing").Group(stats.Tracing)))
 	c.logging(p)
 	errs.Collect("", c.filters(p, d))
 	errs.Collect("", c.routes(p, d))

@@ -6,13 +6,16 @@ import (
 	"net/netip"
 	"strings"
 
+	xdsmatcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	headerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/custom_header/v3"
 	xffv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/xff/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -29,10 +32,9 @@ func (c *Config) identity(p *hcmv3.HttpConnectionManager, d Deps) error {
 	c.Internal, err = prefixes(p.GetInternalAddressConfig().GetCidrRanges())
 	errs.Collect("internal_address_config.cidr_ranges", err)
 	c.InternalUnix = p.GetInternalAddressConfig().GetUnixSockets()
-	x := p.GetSetCurrentClientCertDetails()
-	c.ClientCert = ClientCert{Mode: CertMode(p.ForwardClientCertDetails), Subject: x.GetSubject().GetValue(), Cert: x.GetCert(),
-		Chain: x.GetChain(), DNS: x.GetDns(), URI: x.GetUri(), Issuer: x.GetIssuer(),
-		JSON: x.GetFormat() == hcmv3.HttpConnectionManager_JSON}
+	c.ClientCert = clientCert(p)
+	c.CertMatcher, err = certMatcher(p.ForwardClientCertMatcher)
+	errs.Collect("forward_client_cert_matcher", err)
 	if p.GetUseRemoteAddress().GetValue() && len(p.OriginalIpDetectionExtensions) > 0 {
 		errs.Collect("original_ip_detection_extensions", errors.New("Original IP detection extensions and use_remote_address may not be mixed")) //nolint:staticcheck // Envoy's text
 	}
@@ -158,4 +160,30 @@ func protoPorts(p *hcmv3.ForwardProtoConfig) map[uint16]string {
 		out[uint16(n)] = "https"
 	}
 	return out
+}
+
+// certDetails are the messages that say what is told of a client's certificate.
+type certDetails interface {
+	GetForwardClientCertDetails() hcmv3.HttpConnectionManager_ForwardClientCertDetails
+	GetSetCurrentClientCertDetails() *hcmv3.HttpConnectionManager_SetCurrentClientCertDetails
+}
+
+func clientCert(p certDetails) ClientCert {
+	x := p.GetSetCurrentClientCertDetails()
+	return ClientCert{Mode: CertMode(p.GetForwardClientCertDetails()), Subject: x.GetSubject().GetValue(), Cert: x.GetCert(), Chain: x.GetChain(),
+		DNS: x.GetDns(), URI: x.GetUri(), Issuer: x.GetIssuer(), JSON: x.GetFormat() == hcmv3.HttpConnectionManager_JSON}
+}
+
+func certMatcher(m *xdsmatcherv3.Matcher) (*match.Tree[*ClientCert], error) {
+	if m == nil {
+		return nil, nil
+	}
+	return match.New(m, match.Options[*ClientCert]{Action: func(_ string, a *anypb.Any) (*ClientCert, error) {
+		var p hcmv3.HttpConnectionManager_ForwardClientCertConfig
+		if err := a.UnmarshalTo(&p); err != nil {
+			return nil, err
+		}
+		c := clientCert(&p)
+		return &c, nil
+	}})
 }

@@ -72,6 +72,8 @@ type streamState struct {
 	filters      bool
 	localReply   bool
 	again        bool // the stream is to start anew
+	// operation is what clients or upstreams are told that the request is called.
+	operation string
 	// kept is the body for that.
 	kept *buffer.Buffer
 }
@@ -156,6 +158,9 @@ func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
 		return
 	}
 	s.lookup()
+	if cfg.Tracing != nil {
+		s.trace(head)
+	}
 	chain := cfg.Chain
 	allowed := true
 	if s.upgrade || s.connect {

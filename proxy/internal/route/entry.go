@@ -50,6 +50,12 @@ type Entry struct {
 	// NewTimeouts: max_stream_duration is set, which also replaces RouteTimeout.
 	NewTimeouts bool
 
+	// Decorator is what requests are called in traces; DecoratorPropagate: others are told.
+	Decorator          string
+	DecoratorPropagate bool
+	// Sampling says how many requests are traced; nil: as the connection manager says.
+	Sampling *Sampling
+
 	Retry *RetryPolicy
 	// RetryBuffer says how bodies are kept for retries; nil: as Envoy does it.
 	RetryBuffer *RetryBuffer

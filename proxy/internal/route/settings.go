@@ -113,6 +113,7 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	if e.metadata, err = plainMetadata(r.Metadata); err != nil {
 		return nil, err
 	}
+	tracing(e, r)
 	if e.RetryBuffer, err = c.retryBuffer(e, vh); err != nil {
 		return nil, err
 	}

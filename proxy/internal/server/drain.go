@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -22,13 +24,14 @@ type drainer struct {
 	s *Server
 	// own tells whether the listener itself drains.
 	own    func() bool
+	modify bool          // drain_type MODIFY_ONLY: failed health checks end nothing
 	since  atomic.Int64  // when own was first true
 	spread atomic.Uint32 // adds up shares, so that of every hundred responses as many end as the ramp says, without chance
 }
 
 // draining returns hcm's Draining for a listener.
-func (s *Server) draining(own func() bool) func() bool {
-	d := &drainer{s: s, own: own}
+func (s *Server) draining(own func() bool, t listenerv3.Listener_DrainType) func() bool {
+	d := &drainer{s: s, own: own, modify: t == listenerv3.Listener_MODIFY_ONLY}
 	return d.close
 }
 
@@ -36,7 +39,7 @@ func (s *Server) draining(own func() bool) func() bool {
 // time (--drain-strategy gradual).
 func (d *drainer) close() bool {
 	s := d.s
-	if s.failed.Load() {
+	if s.failed.Load() && !d.modify {
 		return true
 	}
 	start := s.drain.since.Load()

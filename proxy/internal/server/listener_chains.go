@@ -184,7 +184,7 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 	filterScope := s.store.Root().Scope("http." + p.StatPrefix)
 	return hcm.Deps{
 		Root: s.store.Root(), Listener: b.scope, Format: s.format, LocalAddress: s.cfg.Options.LocalAddress, BufferLimit: b.limit,
-		Draining: s.draining(u.ch.Draining), Runtime: s.runtime,
+		Draining: s.draining(u.ch.Draining, b.p.GetDrainType()), Runtime: s.runtime, Direction: b.p.GetTrafficDirection(),
 		Filter: func(name string, a *anypb.Any) (filter.Factory, bool, error) {
 			return s.ext.httpFilter(filterScope, name, a)
 		},

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dragoman-proxy/dragoman/internal/invariant"
@@ -159,7 +160,7 @@ func TestDrain(t *testing.T) {
 	k := &handClock{}
 	r := newAdminRig(t, adminConfig, withClock(k), func(c *Config) { c.Options.DrainTime = 10 * time.Second })
 	own := false
-	ask := r.s.draining(func() bool { return own })
+	ask := r.s.draining(func() bool { return own }, listenerv3.Listener_DEFAULT)
 	share := func() (n int) {
 		for range 1000 {
 			if ask() {
@@ -188,6 +189,9 @@ func TestDrain(t *testing.T) {
 	r.s.failed.Store(true)
 	if n := share(); n != 1000 {
 		t.Errorf("with failed health checks: %d", n)
+	}
+	if r.s.draining(func() bool { return own }, listenerv3.Listener_MODIFY_ONLY)() {
+		t.Error("MODIFY_ONLY minds failed health checks")
 	}
 	r.s.failed.Store(false)
 	r.post("/drain_listeners?skip_exit")
