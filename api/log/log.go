@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/clock"
 )
@@ -77,6 +78,7 @@ type Set struct {
 	list    []*component
 	byName  map[string]*component
 	initial slog.Level // of components that are made later
+	last    time.Time  // when the last entry was written
 }
 
 // component is a named logger and its level.
@@ -227,6 +229,10 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.last.IsZero() {
+		e.elapsed = max(e.time.Sub(s.last), 0)
+	}
+	s.last = e.time
 	s.buf = append(s.pattern.append(s.buf[:0], &e), '\n')
 	_, err := s.out.Write(s.buf)
 	return err

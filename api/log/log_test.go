@@ -41,11 +41,14 @@ func TestDefaultLine(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for f, want := range map[string]string{
-		"%l|%L|%n|%s|%v|%%|%k|%q|%":  "info|I|http|log_test.go|a\nb|%|%k|%q|%",
+		"%l|%L|%n|%s|%v|%%|%k|%q|%":  "info|I|http|log_test.go|a\nb|%|%k|%q|",
 		"%8l|%-8l|%=8l|%3!l|%^%l%$":  "    info|info    |  info  |inf|info",
 		"%e|%f|%F|%E|%T|%D|%c":       "923|923004|923004005|1795993613|23:06:53|11/29/26|Sun Nov 29 23:06:53 2026",
 		"%a %A %b %B %C %Y %m %d":    "Sun Sunday Nov November 26 2026 11 29",
 		"%H %I %M %S %p %r %R %X %z": "23 11 06 53 PM 11:06:53 PM 23:06 23:06:53 +00:00",
+		"%h [%+] [%*%&]":             "Nov [a\nb] []",
+		"%u %i %o %O":                "0 0 0 0",
+		"%5k %-9":                    "%k ", // a padding without a flag that is known is lost
 		"%_":                         `a\nb`,
 		`{"m":"%j"}`:                 `{"m":"a\nb"}`,
 		"%g %!":                      "api/log/log_test.go TestFlags",
@@ -56,6 +59,27 @@ func TestFlags(t *testing.T) {
 		if got := strings.TrimSuffix(b.String(), "\n"); got != want {
 			t.Errorf("%s: got %q, want %q", f, got, want)
 		}
+	}
+}
+
+// ticking is a clock that goes on by 1.5 s at each look.
+type ticking struct {
+	fixed
+	n *int
+}
+
+func (c ticking) Now() time.Time {
+	*c.n++
+	return time.Time(c.fixed).Add(time.Duration(*c.n) * 1500 * time.Millisecond)
+}
+
+func TestElapsed(t *testing.T) {
+	var b bytes.Buffer
+	s := log.New(log.Config{Output: &b, Format: "%u %i %o %O", Level: log.Info, Clock: ticking{at, new(int)}})
+	s.Logger("http").Info("a")
+	s.Logger("http").Info("b")
+	if got, want := b.String(), "0 0 0 0\n1500000000 1500000 1500 1\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // module is cut off the paths of source files, as Envoy prints them below its own root.
 const module = "github.com/dragoman-proxy/dragoman/"
 
-// pattern is a compiled line format: spdlog's flags, and those that Envoy adds (%_ and %j).
+// pattern is a compiled line format: spdlog's flags, and those that Envoy adds or means otherwise (%_, %j, %+ and %*).
 type pattern []flag
 
 // flag is a literal and the conversion after it, 0 at the end.
@@ -30,7 +30,7 @@ type flag struct {
 const maxWidth = 64
 
 // verbs are the conversions that are known; others are printed as they are written.
-const verbs = "vtPnlLaAbBcCYDxmdHIMSefFEprRTXz^$+sg#!@%_j"
+const verbs = "vtPnlLaAbhBcCYDxmdHIMSefFEprRTXz^$+*&sg#!@%_jiouO"
 
 // entry is one line to be.
 type entry struct {
@@ -40,21 +40,25 @@ type entry struct {
 	message   []byte
 	pc        uintptr
 	frame     runtime.Frame
+	elapsed   time.Duration // since the entry before
 }
 
 func parsePattern(s string) pattern {
 	var p pattern
 	lit := ""
 	for i := 0; i < len(s); {
-		if s[i] != '%' || i+1 == len(s) {
+		if s[i] != '%' {
 			lit += s[i : i+1]
 			i++
 			continue
 		}
 		f, n := parseFlag(s[i+1:])
-		if n == 0 {
+		if i+1+n == len(s) && f.verb == 0 {
+			break // nothing comes after the %: it is left out
+		}
+		if f.verb == 0 {
 			lit += "%"
-			i++
+			i += 1 + n
 			continue
 		}
 		f.lit, lit = lit, ""
@@ -67,10 +71,11 @@ func parsePattern(s string) pattern {
 	return p
 }
 
-// parseFlag reads what follows "%": alignment, width, "!" for cutting, and the conversion. n is 0 if it is none.
+// parseFlag reads what follows "%": alignment, width, "!" for cutting, and the conversion. Of one that is unknown only what is before
+// it is read, and is lost, as in spdlog.
 func parseFlag(s string) (f flag, n int) {
 	i := 0
-	if s[i] == '-' || s[i] == '=' {
+	if s != "" && (s[i] == '-' || s[i] == '=') {
 		f.align = s[i]
 		i++
 	}
@@ -84,7 +89,7 @@ func parseFlag(s string) (f flag, n int) {
 		i++
 	}
 	if i == len(s) || strings.IndexByte(verbs, s[i]) < 0 {
-		return f, 0
+		return f, i
 	}
 	f.verb = s[i]
 	return f, i + 1
@@ -151,8 +156,18 @@ func (e *entry) append(dst []byte, verb byte) []byte {
 		return append(dst, '%')
 	case '^', '$': // colours
 		return dst
-	case '+':
-		return parsePattern("[%Y-%m-%d %T.%e] [%n] [%l] [%s:%#] %v").append(dst, e)
+	case '+': // the message without its tags; there are none
+		return append(dst, e.message...)
+	case '*', '&': // tags of the message, mapped diagnostic context
+		return dst
+	case 'u':
+		return strconv.AppendInt(dst, int64(e.elapsed), 10)
+	case 'i':
+		return strconv.AppendInt(dst, e.elapsed.Microseconds(), 10)
+	case 'o':
+		return strconv.AppendInt(dst, e.elapsed.Milliseconds(), 10)
+	case 'O':
+		return strconv.AppendInt(dst, int64(e.elapsed/time.Second), 10)
 	case 's', 'g', '#', '!', '@':
 		return e.appendSource(dst, verb)
 	}
@@ -203,7 +218,7 @@ func (e *entry) appendSource(dst []byte, verb byte) []byte {
 
 // layouts are the conversions that the standard library can print.
 var layouts = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan 2 15:04:05 2006", 'C': "06", 'Y': "2006", 'D': "01/02/06",
+	'a': "Mon", 'A': "Monday", 'b': "Jan", 'h': "Jan", 'B': "January", 'c': "Mon Jan 2 15:04:05 2006", 'C': "06", 'Y': "2006", 'D': "01/02/06",
 	'x': "01/02/06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'r': "03:04:05 PM", 'R': "15:04",
 	'T': "15:04:05", 'X': "15:04:05", 'z': "-07:00",
 }
