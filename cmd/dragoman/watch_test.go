@@ -36,13 +36,14 @@ type watching struct {
 	path string
 	log  string
 	tick chan time.Time
+	idle chan struct{} // it is through with the last look
 	w    *watch
 	p    *proxy.Proxy
 }
 
 func startWatching(t *testing.T) *watching {
 	dir := t.TempDir()
-	x := &watching{t: t, path: filepath.Join(dir, "a.yaml"), log: filepath.Join(dir, "log"), tick: make(chan time.Time)}
+	x := &watching{t: t, path: filepath.Join(dir, "a.yaml"), log: filepath.Join(dir, "log"), tick: make(chan time.Time), idle: make(chan struct{})}
 	x.write(watched)
 	f := newFlags("dragoman proxy", true)
 	if err := f.parse([]string{"-c", x.path, "--watch", "--log-path", x.log, "--concurrency", "1"}); err != nil {
@@ -59,7 +60,13 @@ func startWatching(t *testing.T) *watching {
 	done, ended := make(chan error, 1), make(chan struct{})
 	go func() { done <- x.p.Run(ctx) }()
 	x.w = newWatch(f, l, x.p)
-	x.w.tick = func() <-chan time.Time { return x.tick }
+	x.w.tick = func() <-chan time.Time {
+		select {
+		case x.idle <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return x.tick
+	}
 	go func() { x.w.run(ctx); close(ended) }()
 	t.Cleanup(func() {
 		cancel()
@@ -69,6 +76,7 @@ func startWatching(t *testing.T) *watching {
 		<-ended
 	})
 	<-x.p.Ready()
+	<-x.idle
 	return x
 }
 
@@ -79,10 +87,11 @@ func (x *watching) write(text string) {
 	}
 }
 
-// looks makes it look n times; when the last one but one more is taken, it has ended.
+// looks makes it look n times, and waits until it has.
 func (x *watching) looks(n int) {
-	for range n + 1 {
+	for range n {
 		x.tick <- time.Time{}
+		<-x.idle
 	}
 }
 
@@ -156,14 +165,14 @@ func TestWatch(t *testing.T) {
 
 	// A file that changes between two looks is left alone, unless somebody asks.
 	x.write(strings.ReplaceAll(watched, "string: one", "string: three"))
-	x.tick <- time.Time{}
+	x.looks(1)
 	x.write(strings.ReplaceAll(watched, "string: one", "string: four"))
-	x.looks(0)
+	x.looks(1)
 	if got := x.get(); got != "one" {
 		t.Error(got)
 	}
 	x.w.look()
-	x.looks(1)
+	<-x.idle
 	if got := x.get(); got != "four" {
 		t.Error(got)
 	}
