@@ -118,12 +118,16 @@ func (e *encoder) anyValue(n yamlpos.Node, m *message) {
 	e.path = e.path[:top]
 }
 
+// maxLastAny bounds the payloads that are remembered: what repeats is small.
+const maxLastAny = 16 << 10
+
 // checkPayload runs the field rules of an Any's payload, which the validator of the outer message does not see.
 // known are the errors that it has already.
 func (e *encoder) checkPayload(n yamlpos.Node, m *message, into proto.Message, wire []byte, known []*Error) {
 	if e.opts.SkipValidation {
 		return
 	}
+	e.payload = nil
 	if len(known) == 0 && m == e.lastType && bytes.Equal(wire, e.lastAny) {
 		return
 	}
@@ -134,9 +138,10 @@ func (e *encoder) checkPayload(n yamlpos.Node, m *message, into proto.Message, w
 		e.fail(n, Error{Msg: "cannot be decoded as " + m.name + ": " + err.Error()})
 		return
 	}
+	e.payload = into
 	before := e.errs.Len()
 	e.validate(m, into, known)
-	if e.errs.Len() == before && len(known) == 0 {
+	if e.errs.Len() == before && len(known) == 0 && len(wire) <= maxLastAny {
 		e.lastType, e.lastAny = m, append(e.lastAny[:0], wire...)
 	}
 }

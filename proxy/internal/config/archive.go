@@ -173,7 +173,16 @@ func (a *Archive) Size() int {
 }
 
 // Compress packs one larger message, such as a bootstrap or a route table.
-func Compress(src []byte) []byte { return slices.Clone(s2.Encode(nil, src)) }
+func Compress(src []byte) []byte {
+	packed, _ := CompressWith(nil, src)
+	return packed
+}
+
+// CompressWith is Compress with memory to work in, which it returns, maybe grown.
+func CompressWith(scratch, src []byte) (packed, grown []byte) {
+	scratch = s2.Encode(scratch[:cap(scratch)], src)
+	return slices.Clone(scratch), scratch
+}
 
 // maxDecompressed bounds what Decompress returns.
 const maxDecompressed = 1 << 30

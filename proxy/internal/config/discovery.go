@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/internal/xdstype"
@@ -32,6 +33,8 @@ type Found struct {
 	Hash  uint64
 	// Known: the caller knows the hash. The rest is empty.
 	Known bool
+	// Message is the decoded resource, if the field rules asked for it anyway; else nil.
+	Message proto.Message
 	// Resource is the resource. Its value belongs to the callee. If there is an Err, it is what could be read of it.
 	Resource xdstype.Any
 	// Err says what is wrong with it; the other resources are none the worse.
@@ -155,6 +158,7 @@ func (d *Discovery) found(e *encoder, t *yamlpos.Tree, n yamlpos.Node, index int
 	if e.opts = &d.opts; raw == nil {
 		e.opts = &d.lax // most of them are known
 	}
+	e.payload = nil
 	e.any(n)
 	if f.Err = e.errs.Err(); f.Err != nil {
 		f.Resource = copyAny(e.buf)
@@ -165,7 +169,7 @@ func (d *Discovery) found(e *encoder, t *yamlpos.Tree, n yamlpos.Node, index int
 			return Found{Index: index, Hash: f.Hash, Known: true}
 		}
 	}
-	f.Resource = copyAny(e.buf)
+	f.Resource, f.Message = copyAny(e.buf), e.payload
 	if raw == nil && f.Resource.TypeURL != "" {
 		if f.Err = e.pos.Attach("", d.check(&f)); f.Err != nil {
 			return f

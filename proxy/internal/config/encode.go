@@ -8,6 +8,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -32,7 +33,8 @@ type encoder struct {
 	errs     *Errors
 	lastAny  []byte // the payload that was validated last, so that a run of equal ones is validated once
 	lastType *message
-	notes    *int // told so far
+	notes    *int          // told so far
+	payload  proto.Message // of the Any that was read last, if the field rules asked for it
 }
 
 // frame is one step of a field path.

@@ -26,7 +26,8 @@ type RDS struct {
 	Source sub.Source
 	Deps   Deps
 	// Changed is told of each applied configuration, for /config_dump, and with a nil one when nobody uses it any more; nil: nobody.
-	Changed func(name, version string, rc *routev3.RouteConfiguration)
+	// packed is its serialized and compressed form, if the source had one.
+	Changed func(name, version string, rc *routev3.RouteConfiguration, packed []byte)
 	// Log is the application log of Envoy's component "rds"; nil: none.
 	Log *slog.Logger
 
@@ -94,7 +95,7 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 			s.release()
 			delete(r.subs, key)
 			if r.Changed != nil {
-				r.Changed(name, "", nil)
+				r.Changed(name, "", nil, nil)
 			}
 		}
 	}, nil
@@ -102,33 +103,77 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 
 // OnUpdate compiles the configuration and swaps it in. A bad one leaves the old in place.
 func (s *rdsSub) OnUpdate(u *sub.Update) error {
-	if len(u.Resources) == 0 {
-		s.count(stats.RDSUpdateEmpty) // what is not spoken of stays
+	step, finish := s.Begin(u)
+	for more := true; more; {
+		_, more = step()
 	}
-	for _, x := range u.Resources {
-		if x.Name != s.name {
-			return s.refuse(fmt.Errorf("Unexpected RDS configuration (expecting %s): %s", s.name, x.Name)) //nolint:staticcheck // Envoy's text
+	return finish()
+}
+
+// Begin implements sub.Stepper: a step is one virtual host.
+func (s *rdsSub) Begin(u *sub.Update) (step func() (int, bool), finish func() error) {
+	x := &rdsUpdate{s: s, u: u}
+	x.err = x.begin()
+	return x.step, x.finish
+}
+
+// rdsUpdate is an update that is being applied.
+type rdsUpdate struct {
+	s   *rdsSub
+	u   *sub.Update
+	b   *Builder // nil: there is nothing to build
+	err error
+}
+
+// begin looks at what has come.
+func (x *rdsUpdate) begin() (err error) {
+	s := x.s
+	if len(x.u.Resources) == 0 {
+		s.count(stats.RDSUpdateEmpty) // what is not spoken of stays
+		return nil
+	}
+	r := &x.u.Resources[0]
+	switch rc, ok := r.Body.(*routev3.RouteConfiguration); {
+	case r.Name != s.name:
+		return fmt.Errorf("Unexpected RDS configuration (expecting %s): %s", s.name, r.Name) //nolint:staticcheck // Envoy's text
+	case r.Unchanged:
+		return nil
+	case r.Err != nil:
+		return r.Err
+	case !ok:
+		return fmt.Errorf("RDS resource %s is no RouteConfiguration", r.Name)
+	default:
+		x.b, err = NewBuilder(rc, s.r.Deps, s.slot.Load())
+		return err
+	}
+}
+
+func (x *rdsUpdate) step() (refused int, more bool) {
+	if x.err == nil && x.b != nil {
+		more, x.err = x.b.Step()
+	}
+	if x.err != nil && len(x.u.Resources) > 0 {
+		return 0, false
+	}
+	return -1, more
+}
+
+func (x *rdsUpdate) finish() error {
+	s := x.s
+	if x.err != nil {
+		if s.r.Log != nil {
+			s.r.Log.Warn("rds: route config '" + s.name + "' rejected: " + x.err.Error())
 		}
-		if x.Unchanged {
-			break
-		}
-		if x.Err != nil {
-			return s.refuse(x.Err)
-		}
-		rc, ok := x.Body.(*routev3.RouteConfiguration)
-		if !ok {
-			return s.refuse(fmt.Errorf("RDS resource %s is no RouteConfiguration", x.Name))
-		}
-		t, err := Compile(rc, s.r.Deps)
-		if err != nil {
-			return s.refuse(err)
-		}
+		return x.err
+	}
+	if x.b != nil {
+		t := x.b.Table()
+		t.Version = x.u.Version
+		s.slot.Store(t)
 		s.count(stats.ReloadsConfigReload)
 		s.r.Store.SetGauge(s.stats.Gauge(stats.ReloadsConfigReloadTimeMs), uint64(s.r.Main.Wall()/1e6))
-		t.Version = u.Version
-		s.slot.Store(t)
 		if s.r.Changed != nil {
-			s.r.Changed(s.name, u.Version, rc)
+			s.r.Changed(s.name, x.u.Version, x.b.rc, x.u.Resources[0].Packed)
 		}
 	}
 	s.arrived()
@@ -136,14 +181,6 @@ func (s *rdsSub) OnUpdate(u *sub.Update) error {
 }
 
 func (s *rdsSub) count(i astats.CounterIndex) { s.r.Main.Stats.Inc(s.stats.Counter(i)) }
-
-// refuse logs why a configuration is not taken.
-func (s *rdsSub) refuse(err error) error {
-	if s.r.Log != nil {
-		s.r.Log.Warn("rds: route config '" + s.name + "' rejected: " + err.Error())
-	}
-	return err
-}
 
 // OnFailure goes on without routes: requests get 404.
 func (s *rdsSub) OnFailure(reason sub.Reason, _ error) {

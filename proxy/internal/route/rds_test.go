@@ -53,7 +53,7 @@ func newRDS(t *testing.T, log *slog.Logger) (*route.RDS, *fakeSource, *stats.Sto
 func TestRoutesAreSharedAndReleased(t *testing.T) {
 	r, src, store := newRDS(t, nil)
 	var gone []string
-	r.Changed = func(name, _ string, rc *routev3.RouteConfiguration) {
+	r.Changed = func(name, _ string, rc *routev3.RouteConfiguration, _ []byte) {
 		if rc == nil {
 			gone = append(gone, name)
 		}

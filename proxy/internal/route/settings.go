@@ -37,65 +37,6 @@ type Deps struct {
 	MaxProgramSize int
 }
 
-// compiler builds one table.
-type compiler struct {
-	Deps
-	rc       *routev3.RouteConfiguration
-	validate bool
-	specific bool // most_specific_header_mutations_wins
-}
-
-// formats tells whether rate limit descriptors may be format strings.
-func (c *compiler) formats() bool {
-	return c.Runtime != nil && c.Runtime.Bool("envoy.reloadable_features.enable_formatter_for_ratelimit_action_descriptor_value", false)
-}
-
-// Compile builds a table from a route configuration. Errors carry Envoy's texts.
-func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
-	c := &compiler{Deps: d, rc: rc, validate: d.ValidateDefault, specific: rc.GetMostSpecificHeaderMutationsWins()}
-	if rc.ValidateClusters != nil {
-		c.validate = rc.ValidateClusters.Value
-	}
-	if c.Exists == nil {
-		c.validate = false
-	}
-	t := &Table{Name: rc.Name, exact: map[string]*VirtualHost{}, IgnorePort: rc.GetIgnorePortInHostMatching(),
-		IgnoreParams: rc.IgnorePathParametersInPathMatching, HostHeader: strings.ToLower(rc.VhostHeader)}
-	t.MaxDirectBody = 4096
-	if rc.MaxDirectResponseBodySizeBytes != nil {
-		t.MaxDirectBody = int(rc.MaxDirectResponseBodySizeBytes.Value)
-	}
-	for _, h := range rc.InternalOnlyHeaders {
-		t.InternalOnly = append(t.InternalOnly, strings.ToLower(h))
-	}
-	if err := config.Refuse(configGaps, rc, ""); err != nil {
-		return nil, err
-	}
-	switch {
-	case rc.Vhds != nil:
-		return nil, errors.New("vhds is not supported yet")
-	case len(rc.RouteSpecifiers) > 0:
-		return nil, errors.New("route_specifiers is not supported yet")
-	}
-	var domains domainBuilder
-	for _, vh := range rc.VirtualHosts {
-		v, err := c.virtualHost(t, vh)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range vh.Domains {
-			if err := domains.add(t, d, v); err != nil {
-				return nil, err
-			}
-		}
-	}
-	t.suffixes, t.prefixes = domains.suffixes.Build(), domains.prefixes.Build()
-	if len(t.exact) == 0 && t.suffixes == nil && t.prefixes == nil {
-		t.exact = nil
-	}
-	return t, nil
-}
-
 func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	t, vh := h.t, h.vh
 	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, hostMeta: h.meta, hostRateLimits: h.limits}

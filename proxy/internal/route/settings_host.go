@@ -100,22 +100,18 @@ func unknownExtension(name string, a *anypb.Any) error {
 
 // domainBuilder collects domains.
 type domainBuilder struct {
-	seen               map[string]bool
+	seen               map[string]bool // with a wildcard
 	suffixes, prefixes match.TrieBuilder[*VirtualHost]
 }
 
 func (b *domainBuilder) add(t *Table, domain string, v *VirtualHost) error {
 	d := strings.ToLower(domain)
-	if b.seen[d] {
+	if b.seen[d] || t.exact[d] != nil {
 		if d == "*" {
 			return fmt.Errorf("Only a single wildcard domain is permitted in route %s", t.Name) //nolint:staticcheck // Envoy's text
 		}
 		return fmt.Errorf("Only unique values for domains are permitted. Duplicate entry of domain %s in route %s", d, t.Name) //nolint:staticcheck // Envoy's text
 	}
-	if b.seen == nil {
-		b.seen = map[string]bool{}
-	}
-	b.seen[d] = true
 	switch {
 	case d == "*":
 		t.star = v
@@ -125,6 +121,11 @@ func (b *domainBuilder) add(t *Table, domain string, v *VirtualHost) error {
 		b.prefixes.Set(d[:len(d)-1], v)
 	default:
 		t.exact[d] = v
+		return nil
 	}
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[d] = true
 	return nil
 }

@@ -72,6 +72,8 @@ type Table struct {
 	InternalOnly []string
 	// MaxDirectBody is max_direct_response_body_size_bytes.
 	MaxDirectBody int
+
+	rest uint64 // the hash of all but the virtual hosts
 }
 
 // VirtualHost is a list of routes for some domains.
@@ -86,6 +88,7 @@ type VirtualHost struct {
 	tree *match.Tree[[]*Entry]
 	// index finds the first candidate by path without trying every route; see compileIndex.
 	index *pathIndex
+	hash  uint64 // of the configuration, 0: unknown
 }
 
 // Match returns the route of a request, nil if there is none.

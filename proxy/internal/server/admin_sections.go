@@ -201,12 +201,23 @@ func (d *dumpPage) dynamicRoutes(yield func(proto.Message) bool) {
 	}
 	slices.SortFunc(list, func(a, b *keptRoute) int { return strings.Compare(a.name, b.name) })
 	for _, r := range list {
-		if !d.one(r.name, d.get(r.ref, &routev3.RouteConfiguration{}), yield, func(a *anypb.Any) proto.Message {
+		if !d.one(r.name, d.route(r), yield, func(a *anypb.Any) proto.Message {
 			return &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: r.version, RouteConfig: a, LastUpdated: when(r.updated)}
 		}) {
 			return
 		}
 	}
+}
+
+func (d *dumpPage) route(r *keptRoute) *anypb.Any {
+	if r.packed == nil {
+		return d.get(r.ref, &routev3.RouteConfiguration{})
+	}
+	raw, err := config.Decompress(nil, r.packed)
+	if err != nil {
+		return nil
+	}
+	return packed(&routev3.RouteConfiguration{}, raw)
 }
 
 func (d *dumpPage) staticSecrets(yield func(proto.Message) bool) {

@@ -36,6 +36,7 @@ type keptRoute struct {
 	name, version string
 	updated       int64
 	ref           config.Ref
+	packed        []byte // instead of ref: compressed by itself
 }
 
 // listenerInfo is what a listener's pages show, and where it stands with /drain_listeners. owner: main loop.
@@ -108,7 +109,7 @@ func (s *Server) keepRoutes(rc *routev3.RouteConfiguration) (forget func()) {
 }
 
 // routesChanged keeps a route configuration that came by RDS; nil: nobody uses it any more.
-func (s *Server) routesChanged(name, version string, rc *routev3.RouteConfiguration) {
+func (s *Server) routesChanged(name, version string, rc *routev3.RouteConfiguration, packed []byte) {
 	d := &s.dump
 	if old, ok := d.dynamicRoutes[name]; ok {
 		s.archive().Drop(old.ref)
@@ -120,7 +121,11 @@ func (s *Server) routesChanged(name, version string, rc *routev3.RouteConfigurat
 	if d.dynamicRoutes == nil {
 		d.dynamicRoutes = map[string]*keptRoute{}
 	}
-	d.dynamicRoutes[name] = &keptRoute{name: name, version: version, updated: s.main.Wall(), ref: s.keep(rc)}
+	k := &keptRoute{name: name, version: version, updated: s.main.Wall(), packed: packed}
+	if packed == nil {
+		k.ref = s.keep(rc)
+	}
+	d.dynamicRoutes[name] = k
 }
 
 // keepAsRead keeps the bootstrap before anything is completed in it, to tell later what another one changes.

@@ -22,6 +22,8 @@ type Resource struct {
 	Unchanged bool
 	// TTL ends the resource if no update comes in time; 0: never.
 	TTL time.Duration
+	// Packed is the resource serialized and compressed (config.Compress), for those who keep it for /config_dump; nil if it is small.
+	Packed []byte
 	// Err says why the resource could not be read; Body is nil then. It is for the consumer to name among what it refuses.
 	Err error
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"weak"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -24,6 +23,7 @@ type entry struct {
 	ttl           time.Duration
 	value         []byte        // serialized, for subscriptions that come later
 	body          proto.Message // from reading to the end of applying; made of value again when it is needed later
+	packed        []byte        // value, compressed, if it is large; lives as long as body
 	err           error         // it cannot be read; then it is not among the known
 	hash          uint64
 	round         uint32 // of the reading that saw it last
@@ -39,11 +39,16 @@ type content struct {
 	refused map[string]bool   // names that may be in use although they are not among the known
 	round   uint32
 	bare    bool // the entries have no values
-	// Memory for the next reading, as long as the garbage collector leaves it.
-	spare   []*entry
-	buf     weak.Pointer[bytes.Buffer]
-	reader  weak.Pointer[config.Discovery]
+	scratch
 	unknown *[]*config.Error // where the reader tells of unknown fields
+}
+
+// scratch is memory for the next reading. It goes when a file has not changed for a while.
+type scratch struct {
+	spare  []*entry
+	buf    bytes.Buffer
+	pack   []byte
+	reader *config.Discovery
 }
 
 // result is what one reading gave.
@@ -76,7 +81,7 @@ func (x *file) reload() result {
 	version, err := c.discovery(x.f.Options, &r).Read(x.key.path, data, func(h uint64) bool { return c.known[h] != nil }, func(f config.Found) {
 		e := c.known[f.Hash]
 		if !f.Known {
-			e = decode(&f, x.key.typeURL, x.f.Options.Resolver)
+			e = c.decode(&f, x.key.typeURL, x.f.Options.Resolver)
 		}
 		e.round = c.round
 		order = append(order, e)
@@ -101,11 +106,7 @@ func (c *content) fetch(read func(string) ([]byte, error), path string) ([]byte,
 		return nil, fmt.Errorf("unable to read file: %s: %w", path, err)
 	}
 	defer f.Close()
-	b := c.buf.Value()
-	if b == nil {
-		b = &bytes.Buffer{}
-		c.buf = weak.Make(b)
-	}
+	b := &c.buf
 	b.Reset()
 	if i, err := f.Stat(); err == nil {
 		b.Grow(int(min(i.Size(), yamlpos.MaxSource)) + bytes.MinRead)
@@ -116,18 +117,16 @@ func (c *content) fetch(read func(string) ([]byte, error), path string) ([]byte,
 	return b.Bytes(), nil
 }
 
-// discovery returns the reader of the file's form. Its tables are large: they live until the garbage collector comes by.
+// discovery returns the reader of the file's form.
 func (c *content) discovery(opts config.Options, r *result) *config.Discovery {
 	c.unknown = &r.unknown
-	d := c.reader.Value()
-	if d == nil {
+	if c.reader == nil {
 		if opts.OnUnknownField != nil {
 			opts.OnUnknownField = func(e *config.Error) { *c.unknown = append(*c.unknown, e) }
 		}
-		d = config.NewDiscovery(opts)
-		c.reader = weak.Make(d)
+		c.reader = config.NewDiscovery(opts)
 	}
-	return d
+	return c.reader
 }
 
 // name makes the table of names anew and finds what is fresh. A name that comes twice is refused the second time.
@@ -192,7 +191,7 @@ func (c *content) refuse(e *entry) {
 }
 
 // decode turns a resource into its message.
-func decode(f *config.Found, typeURL string, r config.Resolver) *entry {
+func (c *content) decode(f *config.Found, typeURL string, r config.Resolver) *entry {
 	e := &entry{hash: f.Hash, err: f.Err}
 	a := f.Resource
 	wrapped := xdstype.Name(a.TypeURL) == xdstype.Name(xdstype.DeltaResource)
@@ -214,12 +213,20 @@ func decode(f *config.Found, typeURL string, r config.Resolver) *entry {
 	if e.err != nil {
 		return e
 	}
-	e.value = a.Value
-	if e.unpack(typeURL, r); e.err == nil && wrapped {
+	if e.value = a.Value; len(e.value) >= packFrom {
+		e.packed, c.pack = config.CompressWith(c.pack, e.value)
+	}
+	if e.body = f.Message; e.body == nil || wrapped {
+		e.unpack(typeURL, r)
+	}
+	if e.err == nil && wrapped {
 		e.err = config.Validate(e.body, r, "") // what is wrapped was not looked at yet
 	}
 	return e
 }
+
+// packFrom is from how many bytes on a resource is compressed by itself, away from the main loop.
+const packFrom = 32 << 10
 
 // unpack makes the message of the bytes.
 func (e *entry) unpack(typeURL string, r config.Resolver) {

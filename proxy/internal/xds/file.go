@@ -26,6 +26,7 @@ type file struct {
 	key   fileKey
 	stop  func()
 	timer event.Timer
+	rest  event.Timer // until scratch goes
 	subs  []*fileSub
 	content
 	pass   pass
@@ -75,6 +76,13 @@ func (x *file) needsAll(s *fileSub) bool {
 	return !s.seen
 }
 
+// forgetScratch gives memory back.
+func (x *file) forgetScratch() {
+	if x.state == idle {
+		x.scratch = scratch{}
+	}
+}
+
 // remove takes a subscription out. While the content is being applied its place stays, so that no other is missed.
 func (x *file) remove(s *fileSub) {
 	i := slices.Index(x.subs, s)
@@ -96,6 +104,7 @@ func (x *file) release() {
 	}
 	x.closed = true
 	x.f.Main.Remove(&x.timer)
+	x.f.Main.Remove(&x.rest)
 	x.stop()
 	delete(x.f.open, x.key)
 }

@@ -23,6 +23,8 @@ const (
 	settle = 20 * time.Millisecond
 	// maxSettle bounds the wait for a file that is never left alone.
 	maxSettle = 200 * time.Millisecond
+	// keepScratch is how long memory is kept for the next change of a file.
+	keepScratch = 2 * time.Second
 	// applyBudget is how long the main loop applies an update before it looks at what else there is to do. A step is not divided.
 	applyBudget = 300 * time.Microsecond
 )
@@ -85,6 +87,7 @@ func (f *Files) openFile(k fileKey) (*file, error) {
 	}
 	x := &file{f: f, key: k}
 	x.timer.Fn = x.load
+	x.rest.Fn = x.forgetScratch
 	x.goOn = x.run
 	watched, isFolder := k.path, false
 	if k.folder != "" {

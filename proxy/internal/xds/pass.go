@@ -65,7 +65,7 @@ func (x *file) end() {
 	clear(x.subs[len(subs):])
 	x.subs = subs
 	for _, e := range x.pass.r.fresh {
-		e.body = nil
+		e.body, e.packed = nil, nil
 		if !named {
 			e.value, x.bare = nil, true
 		}
@@ -75,6 +75,7 @@ func (x *file) end() {
 	}
 	x.pass.reset()
 	x.state = idle
+	x.f.Main.Arm(&x.rest, keepScratch)
 	x.release()
 	switch {
 	case x.closed:
@@ -93,7 +94,7 @@ func (x *file) next() bool {
 		s := x.subs[p.at]
 		if s != nil {
 			refused, more := p.step()
-			if refused >= 0 {
+			if refused >= 0 && len(s.names) == 0 {
 				x.refuse(p.from[refused])
 			}
 			if more {
@@ -138,19 +139,19 @@ func (x *file) show(s *fileSub) {
 	p.u = sub.Update{Version: x.version, Resources: p.u.Resources[:0]}
 	p.from = p.from[:0]
 	if len(s.names) > 0 {
-		x.showNamed(s)
-		return
+		x.named(s)
+	} else {
+		for _, e := range p.r.fresh {
+			x.put(s, e)
+		}
+		p.u.Same, p.u.Removed = len(x.order)-len(p.r.fresh), p.r.gone
 	}
-	for _, e := range p.r.fresh {
-		x.put(s, e)
-	}
-	p.u.Same, p.u.Removed = len(x.order)-len(p.r.fresh), p.r.gone
 	if c, ok := s.cb.(sub.Stepper); ok {
 		p.step, p.finish = c.Begin(&p.u)
 		return
 	}
 	err := s.cb.OnUpdate(&p.u)
-	if err != nil {
+	if err != nil && len(s.names) == 0 {
 		for _, e := range p.from {
 			x.refuse(e)
 		}
@@ -158,9 +159,9 @@ func (x *file) show(s *fileSub) {
 	x.settle(s, err)
 }
 
-// showNamed gives a subscription the resources that it has named. If the file holds one resource only, which is another, it gets
-// that: who wrote the file is to be told.
-func (x *file) showNamed(s *fileSub) {
+// named makes the update of a subscription to the resources that it has named. If the file holds one resource only, which is another,
+// it gets that: who wrote the file is to be told.
+func (x *file) named(s *fileSub) {
 	p := &x.pass
 	p.u.Full = true
 	for _, n := range s.names {
@@ -171,15 +172,6 @@ func (x *file) showNamed(s *fileSub) {
 	if len(p.from) == 0 && len(x.order) == 1 {
 		x.put(s, x.order[0])
 	}
-	err := s.cb.OnUpdate(&p.u)
-	for _, e := range p.from {
-		if err != nil {
-			s.forget(e)
-		} else {
-			s.keep(e)
-		}
-	}
-	x.settle(s, err)
 }
 
 // put adds a resource to the update of s.
@@ -194,7 +186,7 @@ func (x *file) put(s *fileSub, e *entry) {
 			e.unpack(x.key.typeURL, x.f.Options.Resolver)
 			p.r.fresh = append(p.r.fresh, e) // its body goes at the end
 		}
-		r.Body, r.Err = e.body, e.err
+		r.Body, r.Packed, r.Err = e.body, e.packed, e.err
 		if r.Err != nil {
 			r.Body = nil
 		}
@@ -205,6 +197,15 @@ func (x *file) put(s *fileSub, e *entry) {
 // settle counts how an update went.
 func (x *file) settle(s *fileSub, err error) {
 	st := x.f.Main.Stats
+	if len(s.names) > 0 {
+		for _, e := range x.pass.from {
+			if err != nil {
+				s.forget(e)
+			} else {
+				s.keep(e)
+			}
+		}
+	}
 	if err != nil {
 		st.Inc(s.stats.Rejected)
 		x.f.warn("Filesystem config update rejected: " + err.Error())

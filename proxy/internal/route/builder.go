@@ -1,0 +1,164 @@
+package route
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+)
+
+// Compile builds a table from a route configuration. Errors carry Envoy's texts.
+func Compile(rc *routev3.RouteConfiguration, d Deps) (*Table, error) {
+	b, err := NewBuilder(rc, d, nil)
+	for more := err == nil; more; {
+		more, err = b.Step()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.Table(), nil
+}
+
+// Builder builds a table a virtual host at a time, so that the main loop can do other things in between. Virtual hosts that did not
+// change are those of an older table: ten thousand routes cost a change what it touches. owner: main loop.
+type Builder struct {
+	compiler
+	t       *Table
+	old     *Table // nil: nothing can be taken over
+	at      int
+	domains domainBuilder
+	bytes   []byte // reused
+}
+
+// compiler is what virtual hosts are compiled with.
+type compiler struct {
+	Deps
+	rc       *routev3.RouteConfiguration
+	validate bool
+	specific bool // most_specific_header_mutations_wins
+}
+
+// formats tells whether rate limit descriptors may be format strings.
+func (c *compiler) formats() bool {
+	return c.Runtime != nil && c.Runtime.Bool("envoy.reloadable_features.enable_formatter_for_ratelimit_action_descriptor_value", false)
+}
+
+// NewBuilder begins a table. old is one that the same Deps built, which this one will replace; nil: none.
+func NewBuilder(rc *routev3.RouteConfiguration, d Deps, old *Table) (*Builder, error) {
+	b := &Builder{compiler: compiler{Deps: d, rc: rc, validate: d.ValidateDefault, specific: rc.GetMostSpecificHeaderMutationsWins()}}
+	if rc.ValidateClusters != nil {
+		b.validate = rc.ValidateClusters.Value
+	}
+	if b.Exists == nil {
+		b.validate = false
+	}
+	// The map grows as it fills: all at once it would be a long step.
+	t := &Table{Name: rc.Name, exact: map[string]*VirtualHost{}, IgnorePort: rc.GetIgnorePortInHostMatching(),
+		IgnoreParams: rc.IgnorePathParametersInPathMatching, HostHeader: strings.ToLower(rc.VhostHeader)}
+	t.MaxDirectBody = 4096
+	if rc.MaxDirectResponseBodySizeBytes != nil {
+		t.MaxDirectBody = int(rc.MaxDirectResponseBodySizeBytes.Value)
+	}
+	for _, h := range rc.InternalOnlyHeaders {
+		t.InternalOnly = append(t.InternalOnly, strings.ToLower(h))
+	}
+	if err := config.Refuse(configGaps, rc, ""); err != nil {
+		return nil, err
+	}
+	switch {
+	case rc.Vhds != nil:
+		return nil, errors.New("vhds is not supported yet")
+	case len(rc.RouteSpecifiers) > 0:
+		return nil, errors.New("route_specifiers is not supported yet")
+	}
+	b.t = t
+	// Clusters that must exist are looked for anew each time.
+	if t.rest = b.restOf(rc); old != nil && old.rest == t.rest && !b.validate {
+		b.old = old
+	}
+	return b, nil
+}
+
+// restOf is the hash of all but the virtual hosts, and of what else decides how they are compiled.
+func (b *Builder) restOf(rc *routev3.RouteConfiguration) uint64 {
+	rest := rc.ProtoReflect().New()
+	rc.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if f.Name() != "virtual_hosts" {
+			rest.Set(f, v)
+		}
+		return true
+	})
+	h := b.hash(rest.Interface())
+	if b.formats() {
+		h = ^h
+	}
+	return h
+}
+
+// hash returns the hash of a message, 0 if it cannot be told.
+func (b *Builder) hash(m proto.Message) uint64 {
+	var err error
+	if b.bytes, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(b.bytes[:0], m); err != nil {
+		return 0
+	}
+	return max(xxhash.Sum64(b.bytes), 1)
+}
+
+// Step builds one virtual host, and tells whether there are more.
+func (b *Builder) Step() (more bool, err error) {
+	if b.at == len(b.rc.VirtualHosts) {
+		return false, nil
+	}
+	vh := b.rc.VirtualHosts[b.at]
+	hash := b.hash(vh)
+	v := b.same(vh, hash)
+	if v == nil {
+		if v, err = b.virtualHost(b.t, vh); err != nil {
+			return false, err
+		}
+		v.hash = hash
+	}
+	for _, d := range vh.Domains {
+		if err := b.domains.add(b.t, d, v); err != nil {
+			return false, err
+		}
+	}
+	b.at++
+	return b.at < len(b.rc.VirtualHosts), nil
+}
+
+// same returns the virtual host of the old table that is the same as vh. It is found by its first plain domain.
+func (b *Builder) same(vh *routev3.VirtualHost, hash uint64) *VirtualHost {
+	if b.old == nil || hash == 0 {
+		return nil
+	}
+	for _, d := range vh.Domains {
+		v := b.old.star
+		if d != "*" {
+			if strings.Contains(d, "*") {
+				continue
+			}
+			v = b.old.exact[strings.ToLower(d)]
+		}
+		if v != nil && v.hash == hash {
+			return v
+		}
+		return nil
+	}
+	return nil
+}
+
+// Table returns the table, when Step has said that it is done.
+func (b *Builder) Table() *Table {
+	t := b.t
+	t.suffixes, t.prefixes = b.domains.suffixes.Build(), b.domains.prefixes.Build()
+	if len(t.exact) == 0 && t.suffixes == nil && t.prefixes == nil {
+		t.exact = nil
+	}
+	return t
+}
