@@ -18,6 +18,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 )
 
 // Deps are what clusters are built with. They belong to the main loop.
@@ -34,6 +35,9 @@ type Deps struct {
 	// Transport makes the transport sockets of a cluster; scope is the cluster's. A nil factory is plain bytes. Without it only
 	// raw buffers are possible.
 	Transport func(cluster string, ts *corev3.TransportSocket, scope apistats.Scope) (pool.TransportFactory, error)
+	// HTTPFilters makes what goes into pool.Options.Filters, of a list in field; it is a pointer, which may be nil. Without it there
+	// can be no filters.
+	HTTPFilters func(list []*hcmv3.HttpFilter, field string, scope apistats.Scope) (any, error)
 	// LoadBalancers are the extensions for load_balancing_policy.
 	LoadBalancers []upstream.LoadBalancer
 	// Runtime answers runtime keys; nil: defaults.

@@ -85,7 +85,7 @@ func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
 	o.BufferLimit = number(cfg.GetPerConnectionBufferLimitBytes(), pool.DefaultBufferLimit)
 	var errs config.Errors
 	errs.Collect("", buildSockets(cfg, d, &o.Options))
-	c, err := protocol(cfg, &o.Options)
+	c, err := protocol(cfg, d, &o.Options)
 	errs.Collect("", err)
 	if c == nil {
 		return nil, errs.Err()
@@ -98,7 +98,7 @@ func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
 }
 
 // protocol finds out where the protocol options are, and which protocol they mean.
-func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
+func protocol(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) (*httpConfig, error) {
 	var errs config.Errors
 	for _, name := range slices.Sorted(maps.Keys(cfg.GetTypedExtensionProtocolOptions())) {
 		path := "typed_extension_protocol_options[" + strconv.Quote(name) + "]"
@@ -111,7 +111,7 @@ func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
 		}
 	}
 	if any := cfg.GetTypedExtensionProtocolOptions()[httpOptionsName]; any != nil {
-		c, err := typedProtocol(any, o)
+		c, err := typedProtocol(cfg, any, d, o)
 		errs.Collect("", err)
 		return c, errs.Err()
 	}
@@ -127,7 +127,7 @@ func protocol(cfg *clusterv3.Cluster, o *pool.Options) (*httpConfig, error) {
 	return c, errs.Err()
 }
 
-func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
+func typedProtocol(cfg *clusterv3.Cluster, any *anypb.Any, d *Deps, o *pool.Options) (*httpConfig, error) {
 	const path = `typed_extension_protocol_options["` + httpOptionsName + `"].`
 	var m httpv3.HttpProtocolOptions
 	if err := any.UnmarshalTo(&m); err != nil {
@@ -135,8 +135,10 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 	}
 	upstreamHTTP(o, m.GetUpstreamHttpProtocolOptions())
 	var errs config.Errors
-	if len(m.GetHttpFilters()) > 0 && !onlyUpstreamCodec(&m) {
-		errs.Collect("", notYet(path+"http_filters"))
+	if list := m.GetHttpFilters(); len(list) > 0 && d.HTTPFilters != nil {
+		var err error
+		o.Filters, err = d.HTTPFilters(list, path+"http_filters", d.Store.Root().Scope("cluster").Scope(observed(cfg)))
+		errs.Collect("", err)
 	}
 	errs.Collect("", config.Refuse(protocolGaps, &m, path))
 	c := &httpConfig{path: path, common: m.GetCommonHttpProtocolOptions()}
@@ -162,10 +164,12 @@ func typedProtocol(any *anypb.Any, o *pool.Options) (*httpConfig, error) {
 	return c, errs.Err()
 }
 
-// onlyUpstreamCodec tells whether the filter chain is what we do without one.
-func onlyUpstreamCodec(m *httpv3.HttpProtocolOptions) bool {
-	f := m.GetHttpFilters()
-	return len(f) == 1 && f[0].GetTypedConfig().GetTypeUrl() == "type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"
+// observed is the name under which stats know a cluster.
+func observed(cfg *clusterv3.Cluster) string {
+	if n := cfg.GetAltStatName(); n != "" {
+		return n
+	}
+	return cfg.GetName()
 }
 
 // upstreamHTTP takes over what requests say about the TLS of their connections.

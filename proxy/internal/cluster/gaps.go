@@ -49,7 +49,7 @@ var bindGaps = gap.Of("envoy.config.core.v3.BindConfig",
 )
 
 var protocolGaps = gap.Of("envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-	"http_filters (other than upstream_codec)",
+	"!http_filters.config_discovery",
 	"header_validation_config",
 	"outlier_detection",
 	"request_mirror_policies",

@@ -28,6 +28,8 @@ type Terminal interface {
 	EncodeTrailers(h *http.HeaderMap)
 	// Worker is the engine's worker under the Dispatcher.
 	Worker() *event.Worker
+	// Owner is who carries the stream.
+	Owner() Owner
 	// ResponseStarted tells whether a response's head was sent.
 	ResponseStarted() bool
 	// RecreateWith is RecreateStream for a filter that keeps the body itself; it takes body if the result is true. An empty one means
@@ -49,6 +51,7 @@ func (a *active) Connection() network.Connection { return a.s.owner.Connection()
 func (a *active) Arena() *http.Arena             { return a.s.owner.Arena() }
 func (a *active) Route() route.Entry             { return a.s.owner.Route() }
 func (a *active) ClearRouteCache()               { a.s.owner.ClearRouteCache() }
+func (a *active) Owner() Owner                   { return a.s.owner }
 func (a *active) ResponseStarted() bool          { return a.s.responseStarted }
 
 func (a *active) RouteConfig() any {

@@ -37,6 +37,14 @@ func (s *Stream) settle() {
 // has not; by a reset if it is too late for a reply. That is what Envoy does.
 func (s *Stream) reply(r *filter.LocalReply) {
 	gen := s.gen
+	if p, ok := s.owner.(Replier); ok {
+		s.enc.stopped = true
+		s.dropHeld(&s.dec)
+		if s.gen == gen {
+			p.LocalReply(r)
+		}
+		return
+	}
 	s.owner.Info().Details = r.Details
 	if !s.tell(r) {
 		return

@@ -57,6 +57,9 @@ type Owner interface {
 	Send(c *filter.Call, done func(*filter.Answer, error)) filter.Canceler
 }
 
+// Replier is an Owner that makes local replies itself: its filters see nothing of them, and get nothing more (upstream filters).
+type Replier interface{ LocalReply(r *filter.LocalReply) }
+
 // Stream is one request on its way through a chain. It is reused: Init begins, Destroy ends. owner: worker.
 type Stream struct {
 	owner Owner

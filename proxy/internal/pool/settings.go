@@ -79,6 +79,8 @@ type Options struct {
 	MaxStreamDuration time.Duration
 	// BufferLimit is the high watermark of a connection's write buffer in bytes; 0: none.
 	BufferLimit uint32
+	// Filters are the upstream HTTP filters that requests of the cluster go through, for the router; nil: those of the router.
+	Filters any
 	// Source and Sockets are for every connection's socket.
 	Source  network.Address
 	Sockets []event.SocketOption

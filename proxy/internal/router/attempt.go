@@ -3,8 +3,10 @@ package router
 import (
 	"math"
 
+	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -24,6 +26,8 @@ type attempt struct {
 	perTry  event.Timer
 	idle    event.Timer // per_try_idle_timeout
 	life    event.Timer // max_stream_duration of the upstream
+	rec     *record     // for upstream access logs; nil mostly
+	filters *upFilters  // nil mostly
 
 	attemptState
 }
@@ -47,6 +51,9 @@ type attemptState struct {
 	above      bool // the upstream does not keep up with the request
 	retried    bool // another attempt follows, or runs beside this one (hedging)
 	blamed     bool // outlier detection has heard of its timeout
+	logged     bool // rec is in use
+	chained    bool // filters are
+	choked     bool // they do not keep up with the answer
 	gone       bool
 }
 
@@ -61,6 +68,9 @@ func (a *attempt) begin(r *Router, h *host.Host) {
 	u := a.up
 	*u = stream.Upstream{}
 	u.Host, u.HostName, u.Static = h.Address, h.Hostname, r
+	if len(r.cfg.UpstreamLogs) > 0 {
+		a.beginRecord()
+	}
 }
 
 func (a *attempt) startPool(p *pool.Pool) {
@@ -70,14 +80,25 @@ func (a *attempt) startPool(p *pool.Pool) {
 
 // OnPoolReady is the pool's: the stream is there.
 func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
+	a.up.Protocol, a.up.Streams = c.Protocol(), c.Streams()
+	a.ready(s, c.Info())
+}
+
+// ready sends the request, as far as it is here, on its stream.
+func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 	r := a.r
 	now := r.w.Now()
 	a.waiting, a.open = false, true
 	a.enc = s
-	ci := c.Info()
 	u := a.up
-	u.Conn, u.ConnID, u.Local, u.Protocol = ci, ci.ID, ci.Local, c.Protocol()
-	u.PoolReady, u.ConnStart, u.FirstTx, u.Streams = now, ci.Start, now, c.Streams()
+	u.Conn, u.ConnID, u.Local = ci, ci.ID, ci.Local
+	u.PoolReady, u.ConnStart, u.FirstTx = now, ci.Start, now
+	if a.logged {
+		a.rec.inf.Protocol = u.Protocol
+		if r.cfg.UpstreamLogReady {
+			a.log(accesslog.UpstreamPoolReady)
+		}
+	}
 	a.host.RqActive.Add(1)
 	a.host.RqTotal.Add(1)
 	if r.rt.AutoHostRewrite && a.host.Hostname != "" {
@@ -96,15 +117,13 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 	if r.maxDuration > 0 {
 		r.w.Arm(&a.life, r.maxDuration)
 	}
-	kept := r.body.Len() > 0 && r.attempts > 1
-	onlyHead := r.ended && !kept && a.pending.Len() == 0 && r.trailers == nil && !r.keeper.some()
-	if err := s.EncodeHeaders(r.head, onlyHead); err != nil {
-		// Filters removed what a request must have.
-		a.drop()
-		r.reply(503, "missing required header: "+err.Error(), "filter_removed_required_request_headers{"+err.Error()+"}")
+	if a.chained {
+		a.pump()
 		return
 	}
-	if a.gone {
+	kept := r.body.Len() > 0 && r.attempts > 1
+	onlyHead := r.ended && !kept && a.pending.Len() == 0 && r.trailers == nil && !r.keeper.some()
+	if !a.encodeHead(onlyHead) {
 		return
 	}
 	if onlyHead {
@@ -116,11 +135,34 @@ func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
 	}
 }
 
+// encodeHead sends the head. false: the attempt is over.
+func (a *attempt) encodeHead(end bool) bool {
+	r := a.r
+	if err := a.enc.EncodeHeaders(r.head, end); err != nil {
+		// Filters removed what a request must have.
+		a.drop()
+		r.reply(503, "missing required header: "+err.Error(), "filter_removed_required_request_headers{"+err.Error()+"}")
+		return false
+	}
+	return !a.gone
+}
+
+// encode sends body bytes.
+func (a *attempt) encode(data *buffer.Buffer, end bool) {
+	if a.logged {
+		a.rec.inf.BytesSent += uint64(data.Len())
+	}
+	a.enc.EncodeData(data, end)
+}
+
 // accepted: the upstream speaks the other protocol now, so what waited goes out.
 func (a *attempt) accepted() {
 	if a.tunnel {
 		a.tunnel = false
-		if a.open && !a.sentEnd {
+		switch {
+		case a.chained:
+			a.pump()
+		case a.open && !a.sentEnd:
 			a.flushBody()
 		}
 	}
@@ -137,13 +179,11 @@ func (a *attempt) flushBody() {
 	if r.attempts > 1 && r.body.Len() > 0 {
 		var again buffer.Buffer
 		again.Init(&r.w.Bufs)
-		for _, run := range r.body.Slices(nil, math.MaxInt) {
-			again.Append(run)
-		}
-		a.enc.EncodeData(&again, end)
+		r.copyBody(&again)
+		a.encode(&again, end)
 		again.Reset()
 	} else if a.pending.Len() > 0 || end {
-		a.enc.EncodeData(&a.pending, end)
+		a.encode(&a.pending, end)
 	}
 	if a.gone {
 		return
@@ -161,6 +201,13 @@ func (a *attempt) flushBody() {
 	}
 }
 
+// copyBody appends what was kept of the body.
+func (r *Router) copyBody(to *buffer.Buffer) {
+	for _, run := range r.body.Slices(nil, math.MaxInt) {
+		to.Append(run)
+	}
+}
+
 // ended: the whole request is on its way. Only now the per-try timeout begins, as Envoy's does: neither a slow client nor the wait
 // for a connection counts.
 func (a *attempt) ended() {
@@ -175,9 +222,13 @@ func (a *attempt) ended() {
 // data sends body bytes.
 func (a *attempt) data(data *buffer.Buffer, end bool) {
 	r := a.r
+	if a.chained {
+		a.filters.fm.DecodeData(data, end)
+		return
+	}
 	if a.open && !a.tunnel {
 		a.touch()
-		a.enc.EncodeData(data, end)
+		a.encode(data, end)
 		if end && !a.gone {
 			a.ended()
 		}
@@ -197,6 +248,10 @@ func (a *attempt) data(data *buffer.Buffer, end bool) {
 }
 
 func (a *attempt) sendTrailers(t *http.HeaderMap) {
+	if a.chained {
+		a.filters.fm.DecodeTrailers(t)
+		return
+	}
 	if a.open && !a.tunnel {
 		a.enc.EncodeTrailers(t)
 		if !a.gone {
@@ -224,6 +279,14 @@ func (a *attempt) OnPoolFailure(reason http.ResetReason, failure string, h *host
 
 // Decode1xx is the codec's.
 func (a *attempt) Decode1xx(h *http.HeaderMap) {
+	if a.chained {
+		a.filters.fm.Encode1xx(h)
+		return
+	}
+	a.answer1xx(h)
+}
+
+func (a *attempt) answer1xx(h *http.HeaderMap) {
 	if a.r.try == a {
 		a.r.cb.Encode1xx(h)
 	}
@@ -231,19 +294,29 @@ func (a *attempt) Decode1xx(h *http.HeaderMap) {
 
 // DecodeHeaders is the codec's: the response's head.
 func (a *attempt) DecodeHeaders(h *http.HeaderMap, end bool) {
-	a.gotHeaders = true
-	r := a.r
 	a.touch()
 	u := a.up
-	u.FirstRx = r.w.Now()
+	u.FirstRx = a.r.w.Now()
 	if end {
 		u.LastRx = u.FirstRx
 		a.closeStream()
 	}
-	r.onHeaders(a, h, end)
+	if a.chained {
+		a.filters.fm.EncodeHeaders(h, end)
+	} else {
+		a.answerHead(h, end)
+	}
 	if end {
 		a.cutOff()
 	}
+}
+
+func (a *attempt) answerHead(h *http.HeaderMap, end bool) {
+	a.gotHeaders = true
+	if a.logged {
+		a.logHead(h)
+	}
+	a.r.onHeaders(a, h, end)
 }
 
 // cutOff ends what is left of the request when its answer is over: nobody wants it any more, and the stream must not outlive the
@@ -265,39 +338,64 @@ func (a *attempt) reset(enc codec.ClientStream) {
 
 // DecodeData is the codec's.
 func (a *attempt) DecodeData(data *buffer.Buffer, end bool) {
-	r := a.r
 	a.touch()
 	if end {
-		a.up.LastRx = r.w.Now()
+		a.up.LastRx = a.r.w.Now()
 		a.closeStream()
 	}
-	if r.final != a {
-		data.Reset()
+	if a.chained {
+		a.filters.fm.EncodeData(data, end)
 	} else {
-		if end {
-			r.complete(a)
-		}
-		r.cb.EncodeData(data, end)
+		a.answerBody(data, end)
 	}
 	if end {
 		a.cutOff()
 	}
 }
 
+func (a *attempt) answerBody(data *buffer.Buffer, end bool) {
+	r := a.r
+	if a.logged {
+		a.rec.inf.BytesReceived += uint64(data.Len())
+	}
+	if r.final != a {
+		data.Reset()
+		return
+	}
+	if end {
+		r.complete(a)
+	}
+	r.cb.EncodeData(data, end)
+}
+
 // DecodeTrailers is the codec's.
 func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
-	r := a.r
-	a.up.LastRx = r.w.Now()
+	a.up.LastRx = a.r.w.Now()
 	a.closeStream()
-	if r.final == a {
-		r.settle(a, t)
-		r.complete(a)
+	if a.r.has(a) {
 		// The codec's map goes with its stream; encoding filters may hold the trailers longer.
-		a.tail.Init(r.cb.Arena())
+		a.tail.Init(a.r.head.Arena())
 		a.tail.CopyFrom(t)
-		r.cb.EncodeTrailers(&a.tail)
+		if a.chained {
+			a.filters.fm.EncodeTrailers(&a.tail)
+		} else {
+			a.answerTrailers(&a.tail)
+		}
 	}
 	a.cutOff()
+}
+
+func (a *attempt) answerTrailers(t *http.HeaderMap) {
+	r := a.r
+	if r.final != a {
+		return
+	}
+	if a.logged {
+		a.rec.inf.ResponseTrailers = t
+	}
+	r.settle(a, t)
+	r.complete(a)
+	r.cb.EncodeTrailers(t)
 }
 
 // OnReset is the codec's: the stream broke.
@@ -410,6 +508,12 @@ func (a *attempt) drop() {
 		a.reset(enc)
 	}
 	a.pending.Reset()
+	if a.chained {
+		a.endFilters()
+	}
+	if a.logged {
+		a.endRecord()
+	}
 	a.l.putAttempt(a)
 	r.forget(a)
 }
@@ -421,6 +525,9 @@ func (a *attempt) finish() {
 	}
 	a.gone = true
 	a.pending.Reset()
+	if a.logged {
+		a.endRecord()
+	}
 }
 
 func (a *attempt) release() {
@@ -435,12 +542,18 @@ func (a *attempt) under() bool { return !a.gone && a.r != nil && a.r.has(a) }
 
 func (a *attempt) onPerTry() {
 	if a.under() && !a.r.sent {
+		if a.logged {
+			a.rec.inf.Flags.Set(stream.UpstreamRequestTimeout)
+		}
 		a.r.onTryTimeout(a, stats.ClusterUpstreamRqPerTryTimeout, "upstream_per_try_timeout")
 	}
 }
 
 func (a *attempt) onIdle() {
 	if a.under() {
+		if a.logged {
+			a.rec.inf.Flags.Set(stream.StreamIdleTimeout)
+		}
 		a.r.onTryTimeout(a, stats.ClusterUpstreamRqPerTryIdleTimeout, "upstream_per_try_idle_timeout")
 	}
 }

@@ -246,7 +246,7 @@ func (k *keeper) send(a *attempt, data *buffer.Buffer, end bool) {
 	r := k.r
 	a.touch()
 	if data.Len() > 0 || end {
-		a.enc.EncodeData(data, end)
+		a.encode(data, end)
 		data.Reset()
 	}
 	if k.pos < k.total || !r.ended || !k.takes() || k.to != a {

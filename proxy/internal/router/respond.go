@@ -337,6 +337,9 @@ func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
 		a.finish()
 		return
 	}
+	if a.logged {
+		a.rec.inf.Flags.Set(flagOf(reason))
+	}
 	if m := a.host.Monitor; m != nil && reason != http.ResetOverflow {
 		m.PutResult(resultOf(reason))
 	}

@@ -8,12 +8,14 @@ import (
 	"math"
 	"time"
 
+	aaccesslog "github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/accesslog"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
@@ -47,6 +49,13 @@ type Config struct {
 	Spill *spill.Store
 	// Shadows starts the copies of mirrored requests; nil: there are none.
 	Shadows Shadows
+	// UpstreamLogs log each attempt when it ends, if UpstreamLogReady when it has its stream, too, and every UpstreamLogInterval (0:
+	// never).
+	UpstreamLogs        aaccesslog.Loggers
+	UpstreamLogReady    bool
+	UpstreamLogInterval time.Duration
+	// UpstreamChain is the filters that attempts go through unless their cluster has its own; nil: none.
+	UpstreamChain *fm.Chain
 
 	shadows *fm.Chain // the router of copies: as configured, but it counts elsewhere
 }
@@ -63,6 +72,9 @@ func NewFactory(c Config) *Factory {
 	}
 	return f
 }
+
+// Close gives back what the configuration holds. owner: main loop.
+func (f *Factory) Close() { accesslog.ReleaseAll(f.Config.UpstreamLogs) }
 
 // Sides says that the router makes responses and does not see them pass.
 func (f *Factory) Sides() filter.Sides { return filter.Decoder }
@@ -226,7 +238,7 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 	r.retry.begin(r, h)
 	r.headOnly = end
 	r.keepBody = (r.retry.on != 0 || r.rt.InternalRedirect != nil) && !end
-	if o := r.rt.RetryBuffer; o != nil && r.keepBody && r.retry.on != 0 {
+	if o := r.rt.RetryBuffer; o != nil && r.keepBody && r.retry.on != 0 && r.upstreamChain() == nil {
 		r.keeping(o)
 	}
 	r.rewrite(h)
@@ -250,7 +262,13 @@ func (r *Router) start(h *host.Host) {
 	a := r.l.attempt()
 	a.begin(r, h)
 	r.try = a
+	if c := r.upstreamChain(); c != nil {
+		a.filtered(c)
+	}
 	a.startPool(r.cluster.PoolFor(r.w, h, r.priority(), r.info.Protocol, r.names))
+	if a.chained {
+		a.feed()
+	}
 }
 
 // again makes another attempt after the back-off.
@@ -395,6 +413,9 @@ func (r *Router) OnDestroy() {
 	}
 	if a := r.answered; a != nil {
 		r.answered = nil
+		if a.chained {
+			a.endFilters()
+		}
 		a.l.putAttempt(a)
 	}
 	r.body.Reset()
@@ -418,7 +439,7 @@ func (r *Router) hold(on bool) {
 func (r *Router) onClient(above bool) {
 	r.above = above
 	if a := r.final; a != nil {
-		a.readDisable(above)
+		a.readDisable(above || a.choked)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
@@ -19,6 +21,9 @@ func (s *Server) buildClusters() error {
 	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport, Runtime: s.runtime,
 		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main, dns.Options{}),
 		NewResolver: func(o dns.Options) dns.Resolver { return dns.NewSystem(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
+	deps.HTTPFilters = func(list []*hcmv3.HttpFilter, field string, scope astats.Scope) (any, error) {
+		return s.ext.upstreamChain(list, field, false, scope)
+	}
 	s.clusters = cluster.NewManager(deps)
 	var errs config.Errors
 	if s.boot.GetClusterManager().GetLocalClusterName() != "" {

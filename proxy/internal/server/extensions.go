@@ -130,7 +130,18 @@ func (x *extensions) router() ext.HTTPFilter {
 		Terminal: true,
 		New: func(m proto.Message, ctx ext.FactoryContext) (filter.Factory, error) {
 			p := m.(*routerv3.Router)
+			chain, err := x.upstreamChain(p.UpstreamHttpFilters, "upstream_http_filters", true, ctx.Scope())
+			if err != nil {
+				return nil, err
+			}
+			logs, err := x.s.accessLogs(p.UpstreamLog)
+			if err != nil {
+				return nil, err
+			}
+			o := p.GetUpstreamLogOptions()
 			return router.NewFactory(router.Config{
+				UpstreamChain: chain, UpstreamLogs: logs, UpstreamLogReady: o.GetFlushUpstreamLogOnUpstreamStream(),
+				UpstreamLogInterval:  o.GetUpstreamLogFlushInterval().AsDuration(),
 				SuppressEnvoyHeaders: p.SuppressEnvoyHeaders, RespectExpectedTimeout: p.RespectExpectedRqTimeout,
 				DynamicStats: p.DynamicStats == nil || p.DynamicStats.Value, StrictHeaders: p.StrictCheckHeaders, Clusters: x.s.clusters,
 				SuppressGRPCFailureStats: p.SuppressGrpcRequestFailureCodeStats,

@@ -107,9 +107,7 @@ var routerGaps = gap.Of(routerMessage, routerRefused...)
 const routerMessage = "envoy.extensions.filters.http.router.v3.Router"
 
 var routerRefused = []string{
-	"upstream_http_filters",
-	"upstream_log",
-	"upstream_log_options",
+	"!upstream_http_filters.config_discovery",
 	"reject_connect_request_early_data=true",
 	"~start_child_span (there is no tracing)",
 }

@@ -186,7 +186,11 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 		Root: s.store.Root(), Listener: b.scope, Format: s.format, LocalAddress: s.cfg.Options.LocalAddress, BufferLimit: b.limit,
 		Draining: s.draining(u.ch.Draining, b.p.GetDrainType()), Runtime: s.runtime, Direction: b.p.GetTrafficDirection(),
 		Filter: func(name string, a *anypb.Any) (filter.Factory, bool, error) {
-			return s.ext.httpFilter(filterScope, name, a)
+			f, terminal, err := s.ext.httpFilter(filterScope, name, a)
+			if c, ok := f.(interface{ Close() }); ok && err == nil {
+				u.release = append(u.release, c.Close)
+			}
+			return f, terminal, err
 		},
 		Inline: func(p *hcmv3.HttpConnectionManager) (*route.Slot, error) {
 			slot, err := s.inlineRoutes(p.GetRouteConfig(), true)
