@@ -31,6 +31,9 @@ test: ## everything that needs only Go: vet, the tree's own rules, all tests
 	$(GO) test -shuffle=on ./test/house ./proxy/internal
 	$(GO) test -shuffle=on $$($(GO) list ./... | grep -vE '/test/house$$|/proxy/internal$$')
 
+docs: ## write the pages that are made from code: docs/compat.md, docs/fields, docs/cli.md
+	$(GO) test ./test/docs ./cmd/dragoman -run 'Test(Compat|Fields|CLIPage)' -update
+
 race: ## the same under the race detector (needs a C compiler); RACE=./pkg/... for a part
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on $(RACE)
 
@@ -47,9 +50,10 @@ lint: lint-own ## gofmt, the house's analyzers, and golangci-lint where `make go
 	@if [ -x $(CACHE)/golangci-lint ]; then set -x; $(CACHE)/golangci-lint run; \
 	else echo 'golangci-lint is not built (make golangci does it once, in some minutes): left out'; fi
 
-lint-own: bin/vet ## the part of lint that CI asks for: gofmt and the house's analyzers
+lint-own: bin/vet ## the part of lint that CI asks for: gofmt, the house's analyzers, fields that nothing reads
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "gofmt these: $$out"; exit 1; fi
 	$(GO) vet -vettool=$(CURDIR)/bin/vet ./...
+	$(GO) run -C tools ./unread >bin/unread.txt && UNREAD=$(CURDIR)/bin/unread.txt $(GO) test ./test/docs -run TestEveryFieldIsDecided
 
 bin/vet: $(wildcard tools/go.* tools/*/*.go tools/internal/*/*.go)
 	$(GO) build -C tools -o ../bin/vet ./vet

@@ -1,5 +1,5 @@
-// Command unread lists the fields of Envoy's messages that no code of the proxy reads: each of them should be refused, or be among
-// those that may be ignored. It runs on the tree that is around its module, reads source and export data, and writes to standard output.
+// Command unread lists the fields of Envoy's messages that no code of the proxy reads, with a minus before them: each should be refused,
+// or be among those that may be ignored. A plus stands before those that code reads. It runs on the tree that is around its module, reads source and export data, and writes to standard output.
 package main
 
 import (
@@ -115,7 +115,7 @@ func (r *reads) unread() []string {
 	var out []string
 	for t := range r.messages {
 		s, ok := t.Type().Underlying().(*types.Struct)
-		if !ok {
+		if !ok || s.NumFields() == 1 && strings.Contains(reflect.StructTag(s.Tag(0)).Get("protobuf"), ",oneof") {
 			continue
 		}
 		var unread []string
@@ -123,6 +123,9 @@ func (r *reads) unread() []string {
 		note := func(goName, tag string) {
 			if r.fields[t.Pkg().Path()+"."+t.Name()+"."+goName] || r.anyGetter[goName] {
 				any = true
+				if !r.anyGetter[goName] {
+					out = append(out, line("+", t, protoName(tag)))
+				}
 				return
 			}
 			unread = append(unread, protoName(tag))
@@ -141,11 +144,15 @@ func (r *reads) unread() []string {
 			continue
 		}
 		for _, f := range unread {
-			out = append(out, strings.TrimPrefix(t.Pkg().Path(), protos)+" "+t.Name()+" "+f)
+			out = append(out, line("-", t, f))
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+func line(sign string, t *types.TypeName, field string) string {
+	return sign + " " + strings.TrimPrefix(t.Pkg().Path(), protos) + " " + t.Name() + " " + field
 }
 
 // wrappers are the structs that hold the fields of a message's oneofs.

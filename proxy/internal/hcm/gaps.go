@@ -20,6 +20,13 @@ var gaps = gap.Of("envoy.extensions.filters.network.http_connection_manager.v3.H
 	"~http_protocol_options.use_balsa_parser (there is one parser)",
 	"~http3_protocol_options (there is no HTTP/3)",
 	"~path_normalization_options (Envoy does not implement it either)",
+	"~tracing.custom_tags (no spans are written yet)",
+	"~tracing.max_path_tag_length (no spans are written yet)",
+	"~tracing.no_context_propagation (no spans are written yet)",
+	"~tracing.operation (no spans are written yet)",
+	"~tracing.spawn_upstream_span (no spans are written yet)",
+	"~tracing.upstream_operation (no spans are written yet)",
+	"~tracing.verbose (no spans are written yet)",
 	"!http_filters.config_discovery",
 	"!upgrade_configs.filters.config_discovery",
 )

@@ -8,7 +8,7 @@ var (
 		"cluster_specifier_plugins", "~metadata (nothing asks for it)")
 	hostGaps  = gap.Of("envoy.config.route.v3.VirtualHost", "virtual_clusters", "!route_specifiers")
 	routeGaps = gap.Of("envoy.config.route.v3.Route", "!filter_action", "!route_specifiers", "stat_prefix",
-		"~decorator (there is no tracing)", "~tracing (there is no tracing)")
+		"~tracing.custom_tags (no spans are written yet)", "~tracing.operation (no spans are written yet)", "~tracing.upstream_operation (no spans are written yet)")
 	actionGaps = gap.Of("envoy.config.route.v3.RouteAction",
 		"metadata_match",
 		"early_data_policy",
@@ -21,11 +21,14 @@ var (
 	limitGaps  = gap.Of("envoy.config.route.v3.RateLimit.Action", "!extension", "!metadata.source=CLUSTER_LOCALITY_ENTRY")
 	weightGaps = gap.Of("envoy.config.route.v3.WeightedCluster", "use_hash_policy=true", "clusters.metadata_match",
 		"~total_weight (the weights' sum is taken)")
+	hedgeGaps = gap.Of("envoy.config.route.v3.HedgePolicy", "~initial_requests (Envoy does not implement it either)",
+		"~additional_request_chance (Envoy does not implement it either)")
+	mirrorGaps = gap.Of("envoy.config.route.v3.RouteAction.RequestMirrorPolicy", "~trace_sampled (no spans are written yet)")
 	filterGaps = gap.Of("envoy.config.route.v3.FilterConfig", "~is_optional (a filter that is not known is always refused)")
 	stringGaps = gap.Of("envoy.type.matcher.v3.StringMatcher", "!custom")
 )
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {
-	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, weightGaps, filterGaps, stringGaps}
+	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, weightGaps, hedgeGaps, mirrorGaps, filterGaps, stringGaps}
 }

@@ -29,6 +29,7 @@ var bootstrapGaps = gap.Of("envoy.config.bootstrap.v3.Bootstrap",
 	"default_config_source",
 	"default_socket_interface",
 	"dns_resolution_config",
+	"dynamic_resources.ads_config",
 	"dynamic_resources.cds_resources_locator",
 	"dynamic_resources.lds_resources_locator",
 	"fatal_actions",
@@ -83,7 +84,6 @@ var listenerGaps = gap.Of("envoy.config.listener.v3.Listener",
 	"socket_options.type",
 	"socket_options.ip_version",
 	"~socket_options.description (it is for readers)",
-	"~drain_type (see docs/differs.md)",
 	"~filter_chains.metadata (nothing asks for it)",
 	"~reuse_port (enable_reuse_port has taken its place)",
 	"!listener_filters.config_discovery",
@@ -109,7 +109,7 @@ const routerMessage = "envoy.extensions.filters.http.router.v3.Router"
 var routerRefused = []string{
 	"!upstream_http_filters.config_discovery",
 	"reject_connect_request_early_data=true",
-	"~start_child_span (there is no tracing)",
+	"~start_child_span (no spans are written yet)",
 }
 
 // Gaps are the fields of the engine's messages that are refused, by the tables of the packages that read them. The extensions have

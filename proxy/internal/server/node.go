@@ -53,27 +53,6 @@ func (s *Server) node() *corev3.Node {
 	return n
 }
 
-// engineExtensions are those that are no ext values: category, name, type URLs.
-var engineExtensions = []struct {
-	category, name string
-	urls           []string
-}{
-	{"envoy.access_loggers", "envoy.access_loggers.file", []string{"envoy.extensions.access_loggers.file.v3.FileAccessLog"}},
-	{"envoy.access_loggers", "envoy.access_loggers.stderr", []string{"envoy.extensions.access_loggers.stream.v3.StderrAccessLog"}},
-	{"envoy.access_loggers", "envoy.access_loggers.stdout", []string{"envoy.extensions.access_loggers.stream.v3.StdoutAccessLog"}},
-	{"envoy.clusters", "envoy.cluster.eds", nil},
-	{"envoy.clusters", "envoy.cluster.logical_dns", nil},
-	{"envoy.clusters", "envoy.cluster.static", nil},
-	{"envoy.clusters", "envoy.cluster.strict_dns", nil},
-	{"envoy.filters.network", "envoy.filters.network.http_connection_manager", []string{"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"}},
-	{"envoy.filters.network", "envoy.filters.network.tcp_proxy", []string{"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"}},
-	{"envoy.transport_sockets.downstream", "envoy.transport_sockets.raw_buffer", []string{rawBuffer}},
-	{"envoy.transport_sockets.downstream", "envoy.transport_sockets.tls", []string{"envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"}},
-	{"envoy.transport_sockets.upstream", "envoy.transport_sockets.raw_buffer", []string{rawBuffer}},
-	{"envoy.transport_sockets.upstream", "envoy.transport_sockets.tls", []string{"envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"}},
-	{"envoy.upstream_options", "envoy.extensions.upstreams.http.v3.HttpProtocolOptions", []string{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions"}},
-}
-
 // list names all extensions of this proxy, by category and name.
 func (x *extensions) list() []*corev3.Extension {
 	var out []*corev3.Extension
