@@ -31,6 +31,10 @@ func TestCheck(t *testing.T) {
 			"a.yaml:12:", "\n      field static_resources.listeners[0].filter_chains[0].filters[0].typed_config.http_filters[0]", "    no   envoy.extensions.filters.http.wasm.v3.Wasm (1 place)\n"}},
 		{"several mistakes", strings.NewReplacer("stat_prefix: p", "stat_prefixx: p", "status: 200", "status: 20000").Replace(wasm()), "", exitNo,
 			[]string{"a.yaml: is refused: ", "did you mean 'stat_prefix'?", "wasm"}},
+		{"an extension in a field that is not supported", watched + `
+bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node}}]`, "", exitNo,
+			[]string{"nothing that Envoy would refuse", "    no   envoy.config.core.v3.Node (1 place)"}},
+		{"ECMAScript", watched + "\nstats_config: {stats_tags: [{tag_name: x, regex: '(?=a)'}]}", "", exitNo, []string{"nothing that Envoy would refuse", "differs: `stats_config"}},
 		{"no YAML", "a: [", "", exitNo, []string{"a.yaml: is refused: 1 problem\n  ", "a.yaml:2:1: invalid YAML"}},
 		{"quietly", strings.Replace(watched, "stat_prefix", "stat_prefixx", 1), "--quiet", exitNo, []string{"a.yaml:11:11: static_resources.listeners[0]"}},
 		{"quietly, and it runs", watched, "-q", exitOK, []string{""}},

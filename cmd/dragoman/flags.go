@@ -35,6 +35,7 @@ type flags struct {
 	watch, configEnv bool
 
 	program string // the command as usage shows it
+	own     bool   // it is the command's own name, not envoy
 	options []*option
 }
 
@@ -50,7 +51,7 @@ type option struct {
 // have: a binary that is called envoy refuses them as Envoy does.
 func newFlags(program string, own bool) *flags {
 	f := &flags{
-		program:   program,
+		program: program, own: own,
 		ipVersion: "v4", logLevel: "info", logFormat: log.DefaultFormat, drainStrategy: "gradual", mode: "serve", socketMode: "600",
 		socketPath: "@envoy_domain_socket", concurrency: uint32(defaultConcurrency()), drainTime: 600, parentShutdown: 900,
 		fileFlushMsec: 10000, fileFlushKB: 64,

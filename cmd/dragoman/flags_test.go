@@ -134,6 +134,26 @@ func TestOwnFlags(t *testing.T) {
 	}
 }
 
+func TestHints(t *testing.T) {
+	for arg, want := range map[string]string{
+		"envoy.yaml":      "A configuration file is given by -c: dragoman proxy -c envoy.yaml\n",
+		"--concurrency=3": "A value is an argument of its own: --concurrency 3\n",
+		"-cenvoy.yaml":    "A value is an argument of its own: -c envoy.yaml\n",
+		"--concurency":    "Did you mean --concurrency?\n",
+		"--config":        "Did you mean --config-env?\n",
+		"--xyz":           "",
+	} {
+		f := newFlags("dragoman proxy", true)
+		var e *argumentError
+		if !errors.As(f.parse([]string{arg}), &e) {
+			t.Fatal(arg)
+		}
+		if got := f.problem(e); got != "dragoman: "+arg+" -- Couldn't find match for argument\n"+want+"Try 'dragoman proxy --help'\n" {
+			t.Errorf("%s: %s", arg, got)
+		}
+	}
+}
+
 func TestWithoutExtensions(t *testing.T) {
 	sets := []ext.Set{{
 		HTTPFilters:    []ext.HTTPFilter{{Info: ext.Info{Name: "a"}}, {Info: ext.Info{Name: "b"}}},

@@ -49,10 +49,44 @@ func (f *flags) helpText() string {
 	return b.String()
 }
 
-// problem is what Envoy prints for an argument that it does not understand.
+// problem is what Envoy prints for an argument that it does not understand. Under the command's own name it is short, and says what
+// would be right.
 func (f *flags) problem(e *argumentError) string {
+	if f.own {
+		return "dragoman: " + e.Error() + "\n" + f.hint(e.argument) + "Try '" + f.program + " --help'\n"
+	}
 	return "PARSE ERROR: Argument: " + e.argument + "\n             " + e.problem + "\n\nBrief USAGE: \n" + f.usage() +
 		"\nFor complete USAGE and HELP type: \n   " + f.program + " --help\n\n" + e.Error() + "\n"
+}
+
+// hint says what an argument that is no flag may have been meant as.
+func (f *flags) hint(arg string) string {
+	name, value, assigned := strings.Cut(arg, "=")
+	switch {
+	case f.find(arg) != nil || strings.HasPrefix(arg, "("):
+		return ""
+	case assigned && f.find(name) != nil:
+		return "A value is an argument of its own: " + name + " " + value + "\n"
+	case !strings.HasPrefix(arg, "-"):
+		return "A configuration file is given by -c: " + f.program + " -c " + arg + "\n"
+	case strings.HasPrefix(arg, "-c") && !strings.HasPrefix(arg, "-co"):
+		return "A value is an argument of its own: -c " + arg[2:] + "\n"
+	}
+	best, most := "", 0
+	word := strings.Trim(arg, "-")
+	for _, o := range f.options {
+		n := 0
+		for n < len(word) && n < len(o.name) && word[n] == o.name[n] {
+			n++
+		}
+		if n > most {
+			best, most = o.name, n
+		}
+	}
+	if most < 4 {
+		return ""
+	}
+	return "Did you mean --" + best + "?\n"
 }
 
 func (o *option) placeholder() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -37,12 +38,12 @@ func FormatYAML(file string, src []byte) ([]byte, error) {
 			Msg: "the file has a second document, which is not read: make it a file of its own"}
 	}
 	want := comments(&doc, nil)
-	for _, marked := range []bool{true, false} {
+	for _, try := range []struct{ marked, folded bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 		text := src
-		if marked {
+		if try.marked {
 			text = markBlanks(src, &doc)
 		}
-		out, err := reformat(text)
+		out, err := reformat(text, try.folded)
 		if err != nil {
 			continue
 		}
@@ -53,12 +54,16 @@ func FormatYAML(file string, src []byte) ([]byte, error) {
 	return nil, &SyntaxError{Pos: Pos{File: file, Line: 1, Col: 1}, Msg: "cannot be formatted without changing what it says or losing a comment; it stays as it is"}
 }
 
-func reformat(src []byte) ([]byte, error) {
+// reformat writes a document anew. Without folded, folded blocks become literal ones: the encoder breaks some of them.
+func reformat(src []byte, folded bool) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(src, &doc); err != nil {
 		return nil, err
 	}
 	block(&doc)
+	if !folded {
+		unfold(&doc)
+	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
@@ -87,6 +92,15 @@ func block(n *yaml.Node) int {
 	return last
 }
 
+func unfold(n *yaml.Node) {
+	if n.Style&yaml.FoldedStyle != 0 {
+		n.Style = n.Style&^yaml.FoldedStyle | yaml.LiteralStyle
+	}
+	for _, c := range n.Content {
+		unfold(c)
+	}
+}
+
 // markBlanks puts a comment into each empty line that is not part of a scalar, as deep as the line after it.
 func markBlanks(src []byte, doc *yaml.Node) []byte {
 	lines := strings.Split(string(src), "\n")
@@ -101,8 +115,8 @@ func markBlanks(src []byte, doc *yaml.Node) []byte {
 	}
 	walk(doc)
 	for i, n := range nodes {
-		if n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && !strings.Contains(n.Value, "\n") && len(n.Value) < 20 {
-			continue
+		if n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && strings.Contains(lines[n.Line-1], n.Value) {
+			continue // it stands in one line
 		}
 		end := len(lines)
 		if i+1 < len(nodes) {
@@ -170,8 +184,13 @@ func comments(n *yaml.Node, list []string) []string {
 
 // same compares two subtrees.
 func (t *Tree) same(a Node, o *Tree, b Node) bool {
-	if t.Kind(a) != o.Kind(b) || !bytes.Equal(t.Key(a), o.Key(b)) || !bytes.Equal(t.Text(a), o.Text(b)) || t.Quoted(a) != o.Quoted(b) || t.Bool(a) != o.Bool(b) {
+	if t.Kind(a) != o.Kind(b) || !bytes.Equal(t.Key(a), o.Key(b)) || !bytes.Equal(t.Text(a), o.Text(b)) || t.Bool(a) != o.Bool(b) {
 		return false
+	}
+	if t.Quoted(a) != o.Quoted(b) { // that matters for what could be a number
+		if _, err := strconv.ParseFloat(string(t.Text(a)), 64); err == nil {
+			return false
+		}
 	}
 	if k := t.Kind(a); k != Map && k != Seq {
 		return true

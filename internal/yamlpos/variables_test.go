@@ -112,14 +112,16 @@ func FuzzSubstitute(f *testing.F) {
 
 func TestFormat(t *testing.T) {
 	for in, want := range map[string]string{
-		"a:   1\nb:\n    - x:  2\n      y: 3\n":                              "a: 1\nb:\n- x: 2\n  y: 3\n",
-		"# head\n\n\na: 1 # line\n\n# about b\nb: 2\n# foot\n":               "# head\n\na: 1 # line\n\n# about b\nb: 2\n# foot\n",
-		"{\"a\": 1,\n \"b\": [1,\n 2]}":                                      "\"a\": 1\n\"b\":\n- 1\n- 2\n",
-		"a: {b: 1, c: [1, 2]}\n":                                             "a: {b: 1, c: [1, 2]}\n",
-		"a: &x {b: 1}\nc:\n    <<: *x\n":                                     "a: &x {b: 1}\nc:\n  <<: *x\n",
-		"a: |\n    one\n\n    two\nb: 'q'\n\nc: \"d\"":                       "a: |\n  one\n\n  two\nb: 'q'\n\nc: \"d\"\n",
-		"a:\r\n    b: 1\r\n":                                                 "a:\n  b: 1\n",
-		"admin:\n    address: x\n\nstatic:\n    l:\n\n    - a: 1\n    - b\n": "admin:\n  address: x\n\nstatic:\n  l:\n\n  - a: 1\n  - b\n",
+		"a:   1\nb:\n    - x:  2\n      y: 3\n":                "a: 1\nb:\n- x: 2\n  y: 3\n",
+		"# head\n\n\na: 1 # line\n\n# about b\nb: 2\n# foot\n": "# head\n\na: 1 # line\n\n# about b\nb: 2\n# foot\n",
+		"{\"a\": 1,\n \"b\": [1,\n 2]}":                        "\"a\": 1\n\"b\":\n- 1\n- 2\n",
+		"a: {b: 1, c: [1, 2]}\n":                               "a: {b: 1, c: [1, 2]}\n",
+		"a: &x {b: 1}\nc:\n    <<: *x\n":                       "a: &x {b: 1}\nc:\n  <<: *x\n",
+		"a: |\n    one\n\n    two\nb: 'q'\n\nc: \"d\"":         "a: |\n  one\n\n  two\nb: 'q'\n\nc: \"d\"\n",
+		"a:\r\n    b: 1\r\n":                                   "a:\n  b: 1\n",
+		"a:\n  - b: a long value of one line with no end\n\n  - c: 'and\n\n    another'\n\nd: 1\n": "a:\n- b: a long value of one line with no end\n\n- c: 'and\n\n    another'\nd: 1\n",
+		"a: >-\n    {\n      b\n        c\n    }\n":                                                "a: |-\n  {\n    b\n      c\n  }\n",
+		"admin:\n    address: x\n\nstatic:\n    l:\n\n    - a: 1\n    - b\n":                       "admin:\n  address: x\n\nstatic:\n  l:\n\n  - a: 1\n  - b\n",
 	} {
 		got, err := yamlpos.FormatYAML("f", []byte(in))
 		if err != nil {

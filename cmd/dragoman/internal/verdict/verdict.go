@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/proxy"
@@ -101,23 +102,53 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 	f.OK, f.Problems, f.More, f.Notes = r.OK(), r.Problems, r.More, r.Notes
 	f.Verdict = "runs"
 	missing := map[string]bool{}
+	var fields []string
 	for i := range f.Problems {
 		p := &f.Problems[i]
-		if p.Kind != proxy.Unsupported {
+		switch {
+		case !unsupported(p):
 			f.Verdict = "refused"
-		} else if f.Verdict == "runs" {
+			continue
+		case f.Verdict == "runs":
 			f.Verdict = "unsupported"
 		}
 		if p.Extension != "" {
 			missing[p.Extension] = true
+		} else {
+			fields = append(fields, p.Path)
 		}
 	}
 	if f.root != nil {
+		f.below(fields, missing)
 		f.extensions(missing)
 		f.count()
 		f.Differs = differences(f.root)
 	}
 	return f
+}
+
+// unsupported tells whether Envoy would take what p is about. Regular expressions of stats tags are ECMAScript there, and RE2 here.
+func unsupported(p *proxy.Problem) bool {
+	return p.Kind == proxy.Unsupported || strings.HasPrefix(p.Path, "stats_config.stats_tags[") && strings.Contains(p.Msg, "unsupported Perl syntax")
+}
+
+// below adds the extensions that stand in fields which are not supported: nobody has looked at them.
+func (f *File) below(fields []string, missing map[string]bool) {
+	for _, path := range fields {
+		v := f.root
+		for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+			if i, err := strconv.Atoi(step); err == nil && v != nil && v.Kind == configfile.List && i < len(v.Items) {
+				v = v.Items[i]
+			} else {
+				v = v.Get(strings.Trim(step, `"`))
+			}
+		}
+		walk(v, func(v *configfile.Value) {
+			if url := v.Str("@type"); url != "" {
+				missing[url[strings.LastIndexByte(url, '/')+1:]] = true
+			}
+		})
+	}
 }
 
 // Bootstrap tells whether the file holds what can be one: a map with one of its fields. Of one that cannot be read, nobody knows.
