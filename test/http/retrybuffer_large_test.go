@@ -74,10 +74,15 @@ var protocols = map[string]func(p *http.Protocols){
 // sendBody uploads a body and returns the code and what came back.
 func sendBody(t *testing.T, p *proxytest.Proxy, protocol string, body io.Reader, size int64) (int, string) {
 	t.Helper()
+	return sendPath(t, p, protocol, "/", body, size)
+}
+
+func sendPath(t *testing.T, p *proxytest.Proxy, protocol, path string, body io.Reader, size int64) (int, string) {
+	t.Helper()
 	tr := &http.Transport{Protocols: &http.Protocols{}, WriteBufferSize: 64 << 10}
 	protocols[protocol](tr.Protocols)
 	defer tr.CloseIdleConnections()
-	q, err := http.NewRequest("POST", p.URL("/"), body)
+	q, err := http.NewRequest("POST", p.URL(path), body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,6 +102,8 @@ type Entry struct {
 	BufferLimit    int
 	HasBufferLimit bool
 
+	// Connect ends CONNECT here: the body goes to the upstream as it is; nil: CONNECT is passed on.
+	Connect *ConnectConfig
 	// Upgrades of the route: name -> enabled.
 	Upgrades map[string]bool
 
@@ -115,6 +117,12 @@ type Entry struct {
 	hostMeta map[string]map[string]any // of the virtual host
 	filters  map[string]*filterConfig
 	disabled map[string]bool // filter name -> disabled
+}
+
+// ConnectConfig is connect_config.
+type ConnectConfig struct {
+	// AllowPost treats POST as CONNECT.
+	AllowPost bool
 }
 
 // Name returns the route's name.

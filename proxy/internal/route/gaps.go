@@ -15,7 +15,8 @@ var (
 		"!cluster_specifier_plugin",
 		"!inline_cluster_specifier_plugin",
 		"!flush_timeout",
-		"!upgrade_configs.connect_config",
+		"!upgrade_configs.connect_config.proxy_protocol_config",
+		"!upgrade_configs.connect_config (of CONNECT-UDP)",
 	)
 	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_options_predicates", "refresh_cluster_on_retry")
 	limitGaps  = gap.Of("envoy.config.route.v3.RateLimit.Action", "!extension", "!metadata.source=CLUSTER_LOCALITY_ENTRY")

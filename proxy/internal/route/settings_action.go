@@ -53,14 +53,8 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 	if err := c.rewrites(e, a); err != nil {
 		return err
 	}
-	for _, u := range a.UpgradeConfigs {
-		if e.Upgrades == nil {
-			e.Upgrades = map[string]bool{}
-		}
-		e.Upgrades[strings.ToLower(u.UpgradeType)] = u.Enabled == nil || u.Enabled.Value
-		if u.ConnectConfig != nil {
-			return errors.New("connect_config is not supported yet")
-		}
+	if err := e.upgrades(a.UpgradeConfigs); err != nil {
+		return err
 	}
 	switch s := a.ClusterSpecifier.(type) {
 	case *routev3.RouteAction_Cluster:
@@ -72,6 +66,33 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 		return c.weighted(e, s.WeightedClusters, resp)
 	}
 	return errors.New("cluster_specifier_plugin is not supported yet")
+}
+
+// upgrades reads which other protocols the route's requests may have.
+func (e *Entry) upgrades(list []*routev3.RouteAction_UpgradeConfig) error {
+	for _, u := range list {
+		if e.Upgrades == nil {
+			e.Upgrades = map[string]bool{}
+		}
+		name := strings.ToLower(u.UpgradeType)
+		if _, dup := e.Upgrades[name]; dup {
+			return fmt.Errorf("Duplicate upgrade %s", u.UpgradeType) //nolint:staticcheck // Envoy's text
+		}
+		e.Upgrades[name] = u.Enabled == nil || u.Enabled.Value
+		c := u.ConnectConfig
+		switch {
+		case c == nil:
+		case name == "connect-udp":
+			return errors.New("upgrade_configs.connect_config of CONNECT-UDP is not supported yet")
+		case name != "connect":
+			return fmt.Errorf("Non-CONNECT upgrade type %s has ConnectConfig", u.UpgradeType) //nolint:staticcheck // Envoy's text
+		case c.ProxyProtocolConfig != nil:
+			return errors.New("upgrade_configs.connect_config.proxy_protocol_config is not supported yet")
+		default:
+			e.Connect = &ConnectConfig{AllowPost: c.AllowPost}
+		}
+	}
+	return nil
 }
 
 // retryPolicy is the policy that applies: the route's own in either form, or the virtual host's.

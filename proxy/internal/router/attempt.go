@@ -38,6 +38,7 @@ type attemptState struct {
 	host  *host.Host
 	enc   codec.ClientStream // until the stream is over in both directions
 	up    *stream.Upstream   // where what is known of the attempt goes: the request's Info, or a place of its own
+	raw   *tcpStream         // nil mostly
 	start int64
 
 	pendingEnd bool
@@ -99,8 +100,10 @@ func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 			a.log(accesslog.UpstreamPoolReady)
 		}
 	}
-	a.host.RqActive.Add(1)
-	a.host.RqTotal.Add(1)
+	if a.raw == nil { // the connection has counted itself
+		a.host.RqActive.Add(1)
+		a.host.RqTotal.Add(1)
+	}
 	if r.rt.AutoHostRewrite && a.host.Hostname != "" {
 		r.setHost(r.head, r.head.Get(http.Authority), a.host.Hostname)
 	}
@@ -464,7 +467,9 @@ func (a *attempt) closeStream() {
 	a.open = false
 	a.countWire()
 	a.disarm()
-	a.host.RqActive.Add(-1)
+	if a.raw == nil {
+		a.host.RqActive.Add(-1)
+	}
 }
 
 // countWire notes what the stream took on the wire so far.
@@ -496,7 +501,11 @@ func (a *attempt) drop() {
 	case a.waiting:
 		a.waiting = false
 		r.inc(stats.ClusterUpstreamRqCancelled)
-		a.req.Cancel()
+		if a.raw != nil {
+			a.raw.cancel()
+		} else {
+			a.req.Cancel()
+		}
 	case a.open:
 		if a.paused {
 			a.paused = false

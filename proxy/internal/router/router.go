@@ -265,7 +265,11 @@ func (r *Router) start(h *host.Host) {
 	if c := r.upstreamChain(); c != nil {
 		a.filtered(c)
 	}
-	a.startPool(r.cluster.PoolFor(r.w, h, r.priority(), r.info.Protocol, r.names))
+	if r.rt.Connect != nil && r.raw() {
+		a.dial()
+	} else {
+		a.startPool(r.cluster.PoolFor(r.w, h, r.priority(), r.info.Protocol, r.names))
+	}
 	if a.chained {
 		a.feed()
 	}
