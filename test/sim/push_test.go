@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dragoman-proxy/dragoman/proxy/proxytest/simtest"
@@ -101,6 +103,20 @@ func TestListenerPushes(t *testing.T) {
 			o := simtest.Options{Protocol: p, Pipeline: 1, Stats: map[string]uint64{}}
 			games(t, 60, build, o)
 			happened(t, o.Stats, "listener_manager.listener_modified", "http.h1.downstream_cx_drain_close")
+		})
+	}
+}
+
+// Names that resolve to other hosts each time, late or not at all, lose nothing either.
+func TestNames(t *testing.T) {
+	for up, name := range protocols {
+		t.Run(name, func(t *testing.T) {
+			named := strings.NewReplacer("type: STATIC", "type: STRICT_DNS\n    dns_refresh_rate: 0.05s\n    dns_lookup_family: V4_ONLY\n    respect_dns_ttl: true",
+				"        - endpoint: {address: UPSTREAM_0}\n        - endpoint: {address: UPSTREAM_1}\n",
+				fmt.Sprintf("        - endpoint: {address: {socket_address: {address: up.test, port_value: %d}}}\n", simtest.UpstreamPort)).Replace(config(up))
+			o := simtest.Options{Upstream: up, Pipeline: 2, Stats: map[string]uint64{}}
+			games(t, 40, simtest.Proxy(named, 2), o)
+			happened(t, o.Stats, "cluster.b.membership_change", "cluster.b.update_failure", "http.h1.downstream_rq_2xx")
 		})
 	}
 }

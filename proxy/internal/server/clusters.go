@@ -10,6 +10,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -18,9 +19,13 @@ func (s *Server) Clusters() *cluster.Manager { return s.clusters }
 
 // buildClusters makes the static clusters.
 func (s *Server) buildClusters() error {
+	resolver := s.cfg.Resolver
+	if resolver == nil {
+		resolver = func(main *event.Worker, o dns.Options) dns.Resolver { return dns.NewSystem(main, o) }
+	}
 	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport, Runtime: s.runtime,
-		Source: s.dynamic.files, Resolver: dns.NewSystem(s.main, dns.Options{}),
-		NewResolver: func(o dns.Options) dns.Resolver { return dns.NewSystem(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
+		Source: s.dynamic.files, Resolver: resolver(s.main, dns.Options{}),
+		NewResolver: func(o dns.Options) dns.Resolver { return resolver(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	deps.HTTPFilters = func(list []*hcmv3.HttpFilter, field string, scope astats.Scope) (any, error) {
 		return s.ext.upstreamChain(list, field, false, scope)
 	}

@@ -67,6 +67,11 @@ func (s *Server) drainTime() time.Duration {
 	return defaultDrainTime
 }
 
+// Drain is POST /drain_listeners. owner: main loop.
+func (s *Server) Drain(graceful, inboundOnly, skipExit bool) {
+	s.drainListeners(graceful, inboundOnly, skipExit)
+}
+
 // drainListeners ends connections little by little and then, or at once, the listening. skipExit: it goes on listening. owner: main
 // loop.
 func (s *Server) drainListeners(graceful, inboundOnly, skipExit bool) {

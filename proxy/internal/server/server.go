@@ -28,6 +28,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
@@ -58,6 +59,8 @@ type Config struct {
 	// UnknownFields tells how many unknown fields the bootstrap had; nil: none.
 	UnknownFields func() int
 	Options       Options
+	// Resolver makes who answers for names; nil: the system's servers are asked.
+	Resolver func(main *event.Worker, o dns.Options) dns.Resolver
 	// ReadFile, Watcher and Inline are how resource files are read: for the simulation. Zero values are the system's.
 	ReadFile func(path string) ([]byte, error)
 	Watcher  xds.Watcher

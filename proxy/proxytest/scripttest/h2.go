@@ -25,7 +25,7 @@ type h2peer struct {
 
 	streams map[uint32]*h2stream
 	order   []*h2stream // by age
-	next    uint32
+	next    uint32      // the id of the next stream that is opened
 	window  int
 	initial int
 	frame   int
@@ -184,9 +184,10 @@ func (h *h2peer) settings(f *http2.SettingsFrame) {
 func (h *h2peer) headers(f *http2.MetaHeadersFrame) error {
 	s := h.streams[f.StreamID]
 	if s == nil {
-		if !h.server {
+		if !h.server || f.StreamID < h.next {
 			return nil // of one that was reset
 		}
+		h.next = f.StreamID + 2
 		s = h.open(f.StreamID)
 	}
 	var nv []string

@@ -8,10 +8,11 @@ import (
 
 // Chances of a client, in a hundred.
 const (
-	percentAbort  = 8
-	percentClose  = 10
-	percentExpect = 5
-	percentSlow   = 30
+	percentAbort   = 8
+	percentClose   = 10
+	percentExpect  = 5
+	percentSlow    = 30
+	percentUpgrade = 20
 )
 
 func percent(r *rand.Source, n int) bool { return r.IntN(100) < n }
@@ -45,8 +46,27 @@ func drawRequest(g *game, rnd *rand.Source, client string) *request {
 		r.status = []int{204, 304, 404, 500}[rnd.IntN(4)]
 	}
 	g.ledger.add(r)
+	if g.o.Trailers {
+		body := r.method == "POST" || r.method == "PUT"
+		r.upTrail = body && (r.chunks || g.o.Protocol == HTTP2) && percent(rnd, 40)
+		r.downTrail = !r.bodiless() && percent(rnd, 40)
+		if r.upTrail && !r.chunks {
+			r.chunks = true // without a length, which HTTP/1 behind it needs for them
+		}
+	}
 	r.path = fmt.Sprintf("/r/%d?client=%s", r.id, client)
 	return r
+}
+
+// trailerName and trailerOf are the trailer of a request, or its answer.
+const trailerName = "x-trailer"
+
+func trailerOf(r *request, direction uint64) string { return fmt.Sprintf("%d-%d", r.id, direction) }
+
+// withTrailer puts a trailer behind the chunks of a body.
+func withTrailer(pieces [][]byte, r *request, direction uint64) [][]byte {
+	pieces[len(pieces)-1] = fmt.Appendf(nil, "0\r\n%s: %s\r\n\r\n", trailerName, trailerOf(r, direction))
+	return pieces
 }
 
 // bodyPieces returns a body as it goes over the wire, in pieces of chance; chunked, its chunks, the last one too.

@@ -96,7 +96,7 @@ func (c *h1Client) Closed(_ *sim.Conn, e syscall.Errno) {
 		c.left--
 		c.waiting = append(c.waiting, c.g.ledger.add(&request{client: c.name, method: "none"}))
 	}
-	c.drop(fmt.Sprintf("connection lost (%v)", e))
+	c.drop(c.g.lost(e))
 	c.g.w.After(time.Duration(c.rnd.IntN(1e7)), c.connect)
 }
 
@@ -112,6 +112,10 @@ func (c *h1Client) drop(how string) {
 func (c *h1Client) pump() {
 	for !c.conn.IsClosed() && !c.uploading && !c.closing && c.left > 0 && len(c.waiting) < c.depth {
 		c.left--
+		if c.g.o.Upgrades && len(c.waiting) == 0 && percent(c.rnd, percentUpgrade) {
+			c.tunnel()
+			return
+		}
 		r := drawRequest(c.g, c.rnd, c.name)
 		r.expect = r.method == "POST" && len(c.waiting) == 0 && percent(c.rnd, percentExpect)
 		c.send(r)
@@ -142,6 +146,9 @@ func (c *h1Client) send(r *request) {
 		c.planAbort(c.conn)
 	}
 	pieces := bodyPieces(c.rnd, newBody(r, upward), r.up, r.chunks)
+	if r.upTrail {
+		pieces = withTrailer(pieces, r, upward)
+	}
 	if len(pieces) == 0 {
 		return
 	}
@@ -208,6 +215,9 @@ func (c *h1Client) onHead(m *message) error {
 	}
 	r := c.waiting[0]
 	m.noBody = r.method == "HEAD"
+	if m.status == 101 && r.upgrade {
+		return c.through(r, m)
+	}
 	if m.status < 200 {
 		if m.status == 100 && c.goOn != nil {
 			c.goOn()
@@ -239,6 +249,11 @@ func (c *h1Client) onBody(p []byte) error {
 	if !c.got.check(p) || r.received > r.down {
 		return fmt.Errorf("wrong bytes of the answer to request %d, before byte %d of %d", r.id, r.received, r.down)
 	}
+	if r.upgrade && r.received == r.down {
+		c.waiting = nil
+		c.g.ledger.finish(r, answered)
+		c.conn.Close()
+	}
 	return nil
 }
 
@@ -262,6 +277,7 @@ func (c *h1Client) onDone() error {
 		return fmt.Errorf("a whole answer to request %d of %d bytes instead of %d", r.id, r.received, r.down)
 	default:
 		c.g.ledger.finish(r, answered)
+		return c.g.ledger.trailer(r, downward, m.trailer)
 	}
 	return nil
 }

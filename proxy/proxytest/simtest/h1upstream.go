@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,6 +39,9 @@ type h1Upstream struct {
 	replies []*reply
 	sending bool
 	closing bool // nothing more will be answered
+
+	tunneled, open bool     // it is a tunnel, and was answered
+	held           [][]byte // what is still to be sent through it
 }
 
 type reply struct {
@@ -85,6 +89,15 @@ func (u *h1Upstream) onHead(m *message) error {
 		return fmt.Errorf("request %d changed: %s, %v", r.id, m.first, m.fields)
 	}
 	u.r, u.got, u.n = r, newBody(r, upward), 0
+	if r.upgrade {
+		if m.get("upgrade") != "sim" || !strings.EqualFold(m.get("connection"), "upgrade") {
+			return fmt.Errorf("request %d asks for no tunnel any more: %v", r.id, m.fields)
+		}
+		if !percent(u.rnd, u.g.silent) {
+			u.accept(r)
+		}
+		return nil
+	}
 	if m.get("expect") != "" && len(u.replies) == 0 {
 		u.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
@@ -107,12 +120,18 @@ func (u *h1Upstream) onBody(p []byte) error {
 	if !u.got.check(p) || u.n > u.r.up {
 		return fmt.Errorf("wrong bytes of request %d, before byte %d of %d", u.r.id, u.n, u.r.up)
 	}
+	if u.tunneled {
+		u.send()
+	}
 	return nil
 }
 
 func (u *h1Upstream) onDone() error {
 	if u.n != u.r.up {
 		return fmt.Errorf("request %d as if it were whole, with %d of %d bytes", u.r.id, u.n, u.r.up)
+	}
+	if err := u.g.ledger.trailer(u.r, upward, u.read.m.trailer); err != nil {
+		return err
 	}
 	u.r.arrived++
 	if percent(u.rnd, u.g.silent) {
@@ -210,14 +229,18 @@ func (u *h1Upstream) render(a *reply) (pieces [][]byte, end bool) {
 			b = fmt.Appendf(b, "Content-Length: %d\r\n", r.down)
 		}
 		return append(pieces, append(b, "\r\n"...)), end
-	case percent(u.rnd, k.untilClose):
+	case !r.downTrail && percent(u.rnd, k.untilClose):
 		end, a.toClose = true, true
-	case percent(u.rnd, 50):
+	case r.downTrail || percent(u.rnd, 50):
 		chunked = true
 		b = append(b, "transfer-encoding: chunked\r\n"...)
 	default:
 		b = fmt.Appendf(b, "Content-Length: %d\r\n", r.down)
 	}
 	pieces = append(pieces, append(b, "\r\n"...))
-	return append(pieces, bodyPieces(u.rnd, newBody(r, downward), r.down, chunked)...), end
+	content := bodyPieces(u.rnd, newBody(r, downward), r.down, chunked)
+	if r.downTrail {
+		content = withTrailer(content, r, downward)
+	}
+	return append(pieces, content...), end
 }

@@ -68,9 +68,9 @@ func (c *h2Client) End(conn *sim.Conn) { conn.Close() }
 func (c *h2Client) Closed(_ *sim.Conn, e syscall.Errno) {
 	if c.h == nil || c.next == 1 { // it took no request, and is paid for with one
 		c.left--
-		c.g.ledger.excuse(c.g.ledger.add(&request{client: c.name, method: "none"}), fmt.Sprintf("no connection (%v)", e))
+		c.g.ledger.excuse(c.g.ledger.add(&request{client: c.name, method: "none"}), c.g.lost(e))
 	}
-	c.drop(fmt.Sprintf("connection lost (%v)", e))
+	c.drop(c.g.lost(e))
 	c.g.w.After(time.Duration(c.rnd.IntN(1e7)), c.connect)
 }
 
@@ -114,6 +114,9 @@ func (c *h2Client) send() {
 	c.h.headers(s, !body, nv...)
 	if !c.g.o.NoAborts && percent(c.rnd, percentAbort) {
 		c.g.w.After(time.Duration(c.rnd.IntN(5e7)), func() { c.abort(s) })
+	}
+	if r.upTrail {
+		s.trail = trailerOf(r, upward)
 	}
 	if body {
 		c.h.send(s, bodyPieces(c.rnd, newBody(r, upward), r.up, false), nil)
@@ -195,6 +198,7 @@ func (c *h2Client) onEnd(s *h2Stream) error {
 		return fmt.Errorf("a whole answer to request %d of %d bytes instead of %d", r.id, r.received, r.down)
 	default:
 		c.g.ledger.finish(r, answered)
+		return c.g.ledger.trailer(r, downward, s.came)
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type h2Conn struct {
 	head bytes.Buffer
 
 	streams map[uint32]*h2Stream // looked up only
+	last    uint32               // the highest that the far end has opened
 	order   []*h2Stream          // open, by age
 
 	window     int // what we may send on the connection
@@ -68,6 +69,8 @@ type h2Stream struct {
 	credit  credit
 	out     []byte
 	outEnd  bool
+	trail   string // the trailer behind what we send
+	came    [][2]string
 	outDone bool // our side is ended
 	inDone  bool // theirs is
 	gone    bool
@@ -246,7 +249,8 @@ func (h *h2Conn) onWindow(id uint32, n int) {
 
 func (h *h2Conn) onHead(f *http2.MetaHeadersFrame) error {
 	s := h.streams[f.StreamID]
-	if s == nil && h.server {
+	if s == nil && h.server && f.StreamID > h.last {
+		h.last = f.StreamID
 		if h.acked && len(h.order) >= h.ourMost {
 			return fmt.Errorf("stream %d is one more than the %d that are allowed", f.StreamID, h.ourMost)
 		}
@@ -257,6 +261,11 @@ func (h *h2Conn) onHead(f *http2.MetaHeadersFrame) error {
 	}
 	if s.inDone {
 		return fmt.Errorf("a head on stream %d after its end", s.id)
+	}
+	if s.headed {
+		for _, x := range f.Fields {
+			s.came = append(s.came, [2]string{x.Name, x.Value})
+		}
 	}
 	if err := h.side.onHeaders(s, f); err != nil {
 		return err
@@ -427,7 +436,14 @@ func (h *h2Conn) pump() {
 			if n <= 0 && !end {
 				break
 			}
-			_ = h.fr.WriteData(s.id, end, s.out[:max(n, 0)])
+			if last := end && s.trail == ""; n > 0 || last {
+				_ = h.fr.WriteData(s.id, last, s.out[:max(n, 0)])
+			}
+			if end && s.trail != "" {
+				h.head.Reset()
+				_ = h.enc.WriteField(hpack.HeaderField{Name: trailerName, Value: s.trail})
+				_ = h.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: h.head.Bytes(), EndHeaders: true, EndStream: true})
+			}
 			s.out = s.out[max(n, 0):]
 			s.window -= n
 			h.window -= n

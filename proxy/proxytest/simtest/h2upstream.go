@@ -107,6 +107,9 @@ func (u *h2Upstream) onEnd(s *h2Stream) error {
 	if s.n != s.r.up {
 		return fmt.Errorf("request %d as if it were whole, with %d of %d bytes", s.r.id, s.n, s.r.up)
 	}
+	if err := u.g.ledger.trailer(s.r, upward, s.came); err != nil {
+		return err
+	}
 	s.r.arrived++
 	if !percent(u.rnd, u.g.silent) {
 		u.later(func() { u.answer(s) })
@@ -133,7 +136,7 @@ func (u *h2Upstream) answer(s *h2Stream) {
 	s.begun = true
 	r, k := s.r, &u.g.mischief
 	nv := []string{":status", strconv.Itoa(r.status), "x-id", strconv.Itoa(r.id), "server", "upstream"}
-	if percent(u.rnd, 50) && r.status != 204 && r.status != 304 {
+	if !r.downTrail && percent(u.rnd, 50) && r.status != 204 && r.status != 304 {
 		nv = append(nv, "content-length", strconv.Itoa(r.down))
 	}
 	if percent(u.rnd, k.sayClose) {
@@ -144,6 +147,9 @@ func (u *h2Upstream) answer(s *h2Stream) {
 		return
 	}
 	u.h.headers(s, false, nv...)
+	if r.downTrail {
+		s.trail = trailerOf(r, downward)
+	}
 	pieces := bodyPieces(u.rnd, newBody(r, downward), r.down, false)
 	cut := -1
 	if percent(u.rnd, k.cut) {

@@ -29,6 +29,10 @@ type request struct {
 	status int  // that the upstream is asked to answer with
 	down   int  // bytes of the answer's body
 
+	upTrail   bool // the body has a trailer behind it
+	downTrail bool // the answer's has
+	upgrade   bool // it asks for a tunnel
+
 	seen     int // how often an upstream saw its head
 	arrived  int // how often an upstream saw it whole
 	ended    string
@@ -75,12 +79,14 @@ func (l *ledger) finish(r *request, how string) {
 const (
 	answered = "answered"
 	aborted  = "aborted by the client"
+	// notAccepted: the connection broke, and the proxy listens no more.
+	notAccepted = "not accepted any more"
 )
 
 // excuse ends a request without an answer; that is wrong where nothing may fail.
 func (l *ledger) excuse(r *request, how string) {
 	l.finish(r, how)
-	if l.g.clean() && how != aborted {
+	if l.g.clean() && how != aborted && how != notAccepted {
 		l.fail("request %d of %s (%s %s, %d up, %d down, expect %v): %s after %d bytes, although nothing failed", r.id, r.client, r.method, r.path, r.up, r.down, r.expect, how, r.received)
 	}
 }
@@ -123,6 +129,23 @@ func (l *ledger) err() error {
 		return nil
 	}
 	return errors.New(strings.Join(l.wrong, "; "))
+}
+
+// trailer checks what came behind a body; fields are names and values.
+func (l *ledger) trailer(r *request, direction uint64, fields [][2]string) error {
+	want, got := "", ""
+	if l.g.o.Trailers && (direction == upward && r.upTrail || direction == downward && r.downTrail) {
+		want = trailerOf(r, direction)
+	}
+	for _, f := range fields {
+		if strings.EqualFold(f[0], trailerName) {
+			got += f[1]
+		}
+	}
+	if got != want {
+		return fmt.Errorf("trailer %q instead of %q behind request %d, direction %d", got, want, r.id, direction)
+	}
+	return nil
 }
 
 // Directions of a body.

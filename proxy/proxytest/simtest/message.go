@@ -224,6 +224,8 @@ func (r *reader) begin(head string) error {
 		return err
 	}
 	switch {
+	case r.response && m.status == 101, !r.response && m.get("upgrade") != "":
+		r.state = untilClose // a tunnel
 	case m.noBody, r.response && (m.status < 200 || m.status == 204 || m.status == 304):
 		return r.done()
 	case coding == "chunked":

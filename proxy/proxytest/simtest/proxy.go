@@ -11,6 +11,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/server"
@@ -18,7 +19,8 @@ import (
 )
 
 // Proxy builds a whole proxy of n workers from a bootstrap in YAML. In it LISTEN stands for the socket address of Net.Listen, and
-// UPSTREAM_0, UPSTREAM_1 and so on for those of Net.Upstreams.
+// UPSTREAM_0, UPSTREAM_1 and so on for those of Net.Upstreams. Any name resolves to some of these, others each time; their port is
+// UpstreamPort.
 func Proxy(bootstrap string, n int) Build { return Dynamic(bootstrap, n, nil) }
 
 // Dynamic is Proxy with resource files, which the bootstrap names by path. Each has one or more versions; it begins with the first,
@@ -47,6 +49,9 @@ func Dynamic(bootstrap string, n int, versions map[string][]string) Build {
 				return w.Driver(worker), nil
 			},
 			ReadFile: p.files.read, Watcher: p.files, Inline: true,
+			Resolver: func(main *event.Worker, _ dns.Options) dns.Resolver {
+				return &names{w: w, main: main, rnd: w.Rand("names"), all: net.Upstreams}
+			},
 			// Games are short: those who must leave are told at once.
 			Options: server.Options{DrainImmediate: true, DrainTime: 10 * time.Minute},
 		})
@@ -74,6 +79,15 @@ func socketAddress(a network.Address) string {
 type proxySystem struct {
 	s     *server.Server
 	files *files
+}
+
+// Leave implements leaver.
+func (p *proxySystem) Leave(how Leave) {
+	if how == Shutdown {
+		p.Close()
+		return
+	}
+	p.s.Main().Post(func() { p.s.Drain(how == Drain, false, how == Drain) })
 }
 
 // Push changes one of the files.

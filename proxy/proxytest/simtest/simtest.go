@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -75,6 +76,26 @@ var weatherNames = [...]string{"by seed", "fair", "rainy", "stormy"}
 
 func (w Weather) String() string { return weatherNames[w] }
 
+// Leave is how a proxy is told to go.
+type Leave uint8
+
+const (
+	// Stay: it is not.
+	Stay Leave = iota
+	// Drain: connections are told to end with their next answer; it goes on listening.
+	Drain
+	// StopListening: the same, and it listens no more. What it has accepted is served; attempts to connect may fail.
+	StopListening
+	// Shutdown: it closes everything. Nothing may be left of it.
+	Shutdown
+)
+
+// leaver is a System that can be told to go.
+type leaver interface{ Leave(how Leave) }
+
+// UpstreamPort is where upstreams listen.
+const UpstreamPort = 8080
+
 // Options of a game.
 type Options struct {
 	Protocol Protocol
@@ -92,6 +113,12 @@ type Options struct {
 	// Blind says that the proxy carries bytes without a look at them, so that upstreams must not do what only a proxy of their
 	// protocol can hide.
 	Blind bool
+	// Leave happens while clients are there.
+	Leave Leave
+	// Trailers lets requests and answers have trailers, where their protocol has them; the proxy must pass them on.
+	Trailers bool
+	// Upgrades lets clients with HTTP/1 turn connections into tunnels (upgrade: sim), for upstreams with HTTP/1.
+	Upgrades bool
 	// NoAborts lets clients wait for every answer.
 	NoAborts bool
 	// Stats, if set, is given the counters of a proxy after each game, added up over all of them.
@@ -112,11 +139,13 @@ type game struct {
 	ledger  ledger
 	mischief
 	began   Weather // the weather before the probe
+	stopped bool    // it listens no more
+	shut    bool    // it has closed everything
 	pending int     // clients that are not done
 }
 
 // clean tells whether every request must be answered in full.
-func (g *game) clean() bool { return g.weather != Stormy }
+func (g *game) clean() bool { return g.weather != Stormy && !g.shut }
 
 // Limits of a game, in simulated time.
 const (
@@ -181,6 +210,9 @@ func (g *game) play(build Build) error {
 	for i := range g.o.Clients {
 		g.client(fmt.Sprint("client", i), g.o.Requests, g.w.Rand(fmt.Sprint("client", i)))
 	}
+	if err := g.leave(); err != nil {
+		return err
+	}
 	if err := g.run(playTime, func() bool { return g.pending == 0 }); err != nil {
 		return fmt.Errorf("%w: %s", err, g.ledger.open())
 	}
@@ -190,7 +222,9 @@ func (g *game) play(build Build) error {
 	if err := g.pause(settleTime); err != nil {
 		return err
 	}
-	g.client("probe", 3, g.w.Rand("probe"))
+	if !g.stopped {
+		g.client("probe", 3, g.w.Rand("probe"))
+	}
 	if err := g.run(playTime, func() bool { return g.pending == 0 }); err != nil {
 		return fmt.Errorf("the probe afterwards: %w: %s", err, g.ledger.open())
 	}
@@ -206,6 +240,32 @@ func (g *game) play(build Build) error {
 		return err
 	}
 	return g.ledger.err()
+}
+
+// leave tells the proxy to go, at some time.
+func (g *game) leave() error {
+	if g.o.Leave == Stay {
+		return nil
+	}
+	l, ok := g.sys.(leaver)
+	if !ok {
+		return errors.New("the system cannot be told to go")
+	}
+	g.w.After(time.Duration(g.w.Rand("leave").IntN(3e8)), func() {
+		g.stopped = g.o.Leave >= StopListening
+		g.shut = g.o.Leave == Shutdown
+		g.ledger.clean = g.ledger.clean && !g.shut
+		l.Leave(g.o.Leave)
+	})
+	return nil
+}
+
+// lost is how a request ends with its connection.
+func (g *game) lost(e syscall.Errno) string {
+	if g.stopped && e != 0 {
+		return notAccepted
+	}
+	return fmt.Sprintf("connection lost (%v)", e)
 }
 
 // pusher is a System whose configuration may change.
@@ -251,7 +311,7 @@ func (g *game) setUp() {
 	g.began, g.ledger.clean = g.weather, g.clean()
 	g.net.Listen = network.AddrFrom(netip.MustParseAddrPort("10.0.0.1:80"))
 	for i := range g.o.Upstreams {
-		g.net.Upstreams = append(g.net.Upstreams, network.AddrFrom(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}), 8080)))
+		g.net.Upstreams = append(g.net.Upstreams, network.AddrFrom(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}), UpstreamPort)))
 	}
 }
 

@@ -120,7 +120,7 @@ func (t *tcpCall) Closed(_ *sim.Conn, e syscall.Errno) {
 	case e == 0 && t.ended && t.r.received == t.r.down:
 		l.finish(t.r, answered)
 	default:
-		l.excuse(t.r, fmt.Sprintf("connection lost (%v)", e))
+		l.excuse(t.r, t.c.g.lost(e))
 	}
 	t.c.g.w.After(time.Duration(t.c.rnd.IntN(1e7)), t.c.next)
 }
