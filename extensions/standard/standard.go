@@ -15,6 +15,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/connection_limit"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/direct_response"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/echo"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/network/local_ratelimit"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/network/sni_cluster"
 )
 
@@ -38,6 +39,7 @@ func All() []ext.Set {
 			connection_limit.Extension,
 			direct_response.Extension,
 			echo.Extension,
+			local_ratelimit.Extension,
 			sni_cluster.Extension,
 		},
 	}}

@@ -23,10 +23,9 @@ var Extension = ext.NetworkFilter{
 		Name:     "envoy.filters.network.connection_limit",
 		TypeURLs: []string{"envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit"},
 		Posture:  ext.RobustToUntrustedDownstream,
-		Ignored:  []string{"runtime_enabled.runtime_key"},
 	},
 	New: func(m proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ReadFilter, error) {
-		c := newConfig(m.(*limitv3.ConnectionLimit), ctx.Scope())
+		c := newConfig(m.(*limitv3.ConnectionLimit), ctx)
 		return func(network.Dispatcher) network.ReadFilter { return &filter{cfg: c} }, nil
 	},
 }
@@ -47,17 +46,19 @@ type config struct {
 	stats   stats.GroupBase
 	max     int64
 	delay   time.Duration
-	enabled bool
+	runtime ext.Runtime
+	key     string // of the runtime, "": none
+	enabled bool   // what it is if there is no such key
 	n       atomic.Int64
 }
 
-func newConfig(p *limitv3.ConnectionLimit, scope stats.Scope) *config {
+func newConfig(p *limitv3.ConnectionLimit, ctx ext.FactoryContext) *config {
 	c := &config{max: int64(p.GetMaxConnections().GetValue()), delay: p.GetDelay().AsDuration(), enabled: true}
-	// The runtime key of runtime_enabled is not looked at: extensions see no runtime yet.
+	c.runtime, c.key = ctx.Runtime(), p.GetRuntimeEnabled().GetRuntimeKey()
 	if e := p.GetRuntimeEnabled().GetDefaultValue(); e != nil {
 		c.enabled = e.GetValue()
 	}
-	c.stats = scope.Scope("connection_limit").Scope(p.GetStatPrefix()).Group(template)
+	c.stats = ctx.Scope().Scope("connection_limit").Scope(p.GetStatPrefix()).Group(template)
 	return c
 }
 
@@ -87,7 +88,11 @@ type filter struct {
 // OnNewConnection implements network.ReadFilter.
 func (f *filter) OnNewConnection(cb network.ReadCallbacks) network.FilterStatus {
 	f.cb = cb
-	if !f.cfg.enabled {
+	enabled := f.cfg.enabled
+	if f.cfg.key != "" {
+		enabled = f.cfg.runtime.Bool(f.cfg.key, enabled)
+	}
+	if !enabled {
 		return network.Continue
 	}
 	f.counted = true
