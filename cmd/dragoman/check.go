@@ -75,10 +75,10 @@ With --output json the result is for editors and CI.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&output, "output", "text", "`form` of the result: text or json")
+	fl.StringVar(&output, "output", "text", "form of the result, `text|json`")
 	fl.BoolVarP(&quiet, "quiet", "q", false, "print only files that do not run, one line each problem")
 	fl.BoolVar(&verbose, "verbose", false, "list all extensions that are used, the supported ones too")
-	fl.IntVar(&most, "max-problems", most, "how `many` problems of a file are told")
+	fl.IntVar(&most, "max-problems", most, "how many problems of a file are told; `N`")
 	fl.StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over each file")
 	r.add(c)
 	return c

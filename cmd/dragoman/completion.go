@@ -10,6 +10,8 @@ import (
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish", Short: "Print a script that makes a shell complete this command",
+		Long: `Print a script that makes a shell complete commands, flags and, where they are few, values. For bash its package
+bash-completion is needed. It takes effect in shells that are started afterwards, except for the first example.`,
 		Example: `  source <(dragoman completion bash)
   dragoman completion bash > /etc/bash_completion.d/dragoman
   dragoman completion zsh > "${fpath[1]}/_dragoman"

@@ -34,7 +34,7 @@ type reading struct {
 }
 
 func (r *reading) add(c *cobra.Command) {
-	c.Flags().BoolVar(&r.env, "config-env", false, "replace ${NAME} and ${NAME:-default} in values by environment variables")
+	c.Flags().BoolVar(&r.env, "config-env", false, "replace ${NAME} and ${NAME:-default} in values (YAML, JSON) by environment variables")
 	c.Flags().BoolVar(&r.allowUnknown, "allow-unknown-fields", false, "let fields pass that Envoy 1.40 does not have")
 }
 
@@ -289,7 +289,7 @@ the bootstrap. The form of the files, the order of keys and the way in which val
 			return nil
 		},
 	}
-	c.Flags().StringVar(&output, "output", "text", "`form` of the result: text or json")
+	c.Flags().StringVar(&output, "output", "text", "form of the result, `text|json`")
 	r.add(c)
 	return c
 }

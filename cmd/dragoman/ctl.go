@@ -64,10 +64,10 @@ expression over lines such as "listener main address.socket_address.port_value" 
 			return err
 		},
 	}
-	c.Flags().StringVar(&output, "output", "text", "`form` of the result: text or json")
+	c.Flags().StringVar(&output, "output", "text", "form of the result, `text|json`")
 	c.Flags().StringVar(&ignore, "ignore", "", "leave out differences that this `regexp` matches")
-	c.Flags().Float64Var(&o.Tolerance, "tolerance", 0, "how many `percent` values may differ by")
-	c.Flags().Uint64Var(&o.Slack, "slack", 0, "by `how much` values may differ in any case")
+	c.Flags().Float64Var(&o.Tolerance, "tolerance", 0, "by how many percent values may differ: `P`")
+	c.Flags().Uint64Var(&o.Slack, "slack", 0, "by how much values may differ in any case: `N`")
 	c.Flags().BoolVar(&o.Volatile, "volatile", false, "compare the values of stats too that tell of the moment or the process")
 	c.Flags().BoolVar(&all, "all", false, "print all lines of long lists")
 	return c

@@ -104,7 +104,7 @@ func newFlags(program string, own bool) *flags {
 	if own {
 		f.options = append([]*option{
 			{name: "watch", value: &f.watch, help: "Dragoman only: look at the configuration file while serving, and apply what changes: clusters, listeners, routes, secrets. A file that is refused changes nothing. SIGHUP looks at once."},
-			{name: "config-env", value: &f.configEnv, help: "Dragoman only: replace ${NAME} and ${NAME:-default} in values of the configuration by environment variables. $${ stands for ${."},
+			{name: "config-env", value: &f.configEnv, help: "Dragoman only: replace ${NAME} and ${NAME:-default} in values of a configuration in YAML or JSON by environment variables. $${ stands for ${."},
 		}, f.options...)
 	}
 	return f

@@ -28,9 +28,9 @@ type watch struct {
 	now  chan struct{}
 	tick func() <-chan time.Time
 
-	seen    []byte           // the file when it was last looked at
-	settled []byte           // the last one that was taken or refused
-	serving *configfile.File // what the proxy serves
+	seen    []byte // the file when it was last looked at
+	settled []byte // the last one that was taken or refused
+	serving []byte // what the proxy serves; as text, which takes less than what it is parsed into
 }
 
 func newWatch(f *flags, l *appLog, p *proxy.Proxy) *watch {
@@ -51,10 +51,8 @@ func (w *watch) run(ctx context.Context) {
 	if !w.f.watch {
 		return
 	}
-	w.serving, _ = w.read()
-	if w.serving != nil {
-		w.seen, w.settled = w.serving.Data, w.serving.Data
-	}
+	w.serving, _ = os.ReadFile(w.f.configPath)
+	w.seen, w.settled = w.serving, w.serving
 	select {
 	case <-w.p.Ready():
 	case <-ctx.Done():
@@ -95,7 +93,7 @@ func (w *watch) check(ctx context.Context, atOnce bool) {
 
 // apply checks the file, tells what it changes, and makes the proxy serve that.
 func (w *watch) apply(ctx context.Context) {
-	next, err := w.read()
+	next, err := w.parse(w.settled)
 	if err == nil {
 		err = w.refusal()
 	}
@@ -103,13 +101,15 @@ func (w *watch) apply(ctx context.Context) {
 		w.log.Error("the changed configuration is refused; the proxy goes on with what it has:\n" + err.Error())
 		return
 	}
-	changes := configfile.Diff(w.serving, next)
-	if len(changes) == 0 {
-		w.log.Info("the configuration file has changed, what it says has not")
-		w.serving = next
-		return
+	if old, err := w.parse(w.serving); err == nil {
+		changes := configfile.Diff(old, next)
+		if len(changes) == 0 {
+			w.log.Info("the configuration file has changed, what it says has not")
+			w.serving = w.settled
+			return
+		}
+		w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
 	}
-	w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
 	b, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
 	if err != nil {
 		w.log.Error("the configuration file changed again", "error", err)
@@ -120,7 +120,7 @@ func (w *watch) apply(ctx context.Context) {
 		w.log.Error("the changed configuration is not applied", "error", err)
 		return
 	}
-	w.serving = next
+	w.serving = w.settled
 	if len(r.NeedRestart) > 0 {
 		w.log.Warn("what is set at the start only stays as it was, until a restart: " + strings.Join(r.NeedRestart, ", "))
 	}
@@ -130,12 +130,12 @@ func (w *watch) apply(ctx context.Context) {
 	w.log.Info(fmt.Sprintf("the changed configuration serves: %d changed", r.Changed))
 }
 
-func (w *watch) read() (*configfile.File, error) {
+func (w *watch) parse(data []byte) (*configfile.File, error) {
 	o := configfile.Options{ConfigYAML: w.f.configYAML, AllowUnknownFields: w.f.allowUnknown || w.f.allowUnknownStatic}
 	if w.f.configEnv {
 		o.Env = os.LookupEnv
 	}
-	return configfile.Read(w.f.configPath, o)
+	return configfile.Of(w.f.configPath, data, o)
 }
 
 // refusal says why a proxy would not run the file, nil if it would.

@@ -182,6 +182,8 @@ const shortLength = 160
 func short(v *Value) string {
 	s := v.Text
 	switch {
+	case hostName(v) != "" && len(v.Keys) == 1 && len(v.Get("endpoint").Keys) == 1: // an endpoint with nothing but its address
+		return hostName(v)
 	case v.Kind == String && !isPlain(v.Text) || v.Kind >= Map || v.Kind == Null:
 		s = v.compact()
 	}

@@ -141,8 +141,8 @@ func TestDiff(t *testing.T) {
               - {match: {prefix: /api}, route: {cluster: one, timeout: 5s}}
 `, []configfile.Change{{Kind: "route", Name: "main / local / all / path /x, header x-y", Op: "changed", What: "its place among the routes"}}},
 		{"a host", "address: 10.0.0.2", "address: 10.0.0.3", []configfile.Change{{Kind: "cluster", Name: "one", Op: "changed", Fields: []configfile.Field{
-			{Path: "load_assignment.endpoints[0].lb_endpoints[10.0.0.2:80]", Old: `{"endpoint": {"address": {"socket_address": {"address": "10.0.0.2", "port_value": 80}}}}`},
-			{Path: "load_assignment.endpoints[0].lb_endpoints[10.0.0.3:80]", New: `{"endpoint": {"address": {"socket_address": {"address": "10.0.0.3", "port_value": 80}}}}`}}}}},
+			{Path: "load_assignment.endpoints[0].lb_endpoints[10.0.0.2:80]", Old: "10.0.0.2:80"},
+			{Path: "load_assignment.endpoints[0].lb_endpoints[10.0.0.3:80]", New: "10.0.0.3:80"}}}}},
 		{"a cluster less", base[strings.Index(base, "  - name: two"):], "", []configfile.Change{{Kind: "cluster", Name: "two", Op: "removed", What: "STRICT_DNS, two.example:81"}}},
 		{"a filter's field", "stat_prefix: p", "stat_prefix: q", []configfile.Change{{Kind: "listener", Name: "main", Op: "changed", Fields: []configfile.Field{
 			{Path: "filter_chains[0].filters[envoy.filters.network.http_connection_manager].typed_config.stat_prefix", Old: "p", New: "q"}}}}},

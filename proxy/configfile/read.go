@@ -87,20 +87,27 @@ type File struct {
 
 // Read reads a file. An error of syntax names its place.
 func Read(path string, o Options) (*File, error) {
-	f := &File{Path: path, Form: FormOf(path), opts: o}
-	var err error
-	if path == "-" {
-		f.Path, f.Form = "standard input", YAML
-		if o.Stdin == nil {
-			return nil, errors.New("there is no standard input to read from")
+	if path != "-" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
 		}
-		f.Data, err = io.ReadAll(o.Stdin)
-	} else {
-		f.Data, err = os.ReadFile(path)
+		return Of(path, data, o)
 	}
+	if o.Stdin == nil {
+		return nil, errors.New("there is no standard input to read from")
+	}
+	data, err := io.ReadAll(o.Stdin)
 	if err != nil {
 		return nil, err
 	}
+	f := &File{Path: "standard input", Form: YAML, Data: data, opts: o}
+	return f, f.parse()
+}
+
+// Of is Read for a file whose content is there already.
+func Of(path string, data []byte, o Options) (*File, error) {
+	f := &File{Path: path, Form: FormOf(path), Data: data, opts: o}
 	return f, f.parse()
 }
 

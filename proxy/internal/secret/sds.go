@@ -44,20 +44,20 @@ func (m *Manager) AddStatic(s *tlsv3.Secret) error {
 }
 
 // UpdateStatic adds or replaces a secret of the bootstrap, when that is read anew, and tells those who use it. One that cannot be read
-// leaves the old.
-func (m *Manager) UpdateStatic(x *tlsv3.Secret) error {
+// leaves the old. changed is false if it is the same as before.
+func (m *Manager) UpdateStatic(x *tlsv3.Secret) (changed bool, err error) {
 	s := m.static[x.Name]
 	if s == nil {
-		return m.AddStatic(x)
+		return true, m.AddStatic(x)
 	}
 	if proto.Equal(s.current, x) {
-		return nil
+		return false, nil
 	}
 	if err := check(x); err != nil {
-		return err
+		return false, err
 	}
 	s.take(x, "")
-	return nil
+	return true, nil
 }
 
 // RemoveStatic takes a secret of the bootstrap away. Who uses it keeps it.

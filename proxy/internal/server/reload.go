@@ -180,8 +180,11 @@ func (r *reload) needRestart() {
 
 func (r *reload) secrets() {
 	for i, x := range r.boot.GetStaticResources().GetSecrets() {
-		if err := r.s.dynamic.secrets.UpdateStatic(x); err != nil {
+		changed, err := r.s.dynamic.secrets.UpdateStatic(x)
+		if err != nil {
 			r.fail(fmt.Sprintf("static_resources.secrets[%d]", i), err)
+		} else if changed {
+			r.out.Changed++
 		}
 	}
 }
