@@ -91,7 +91,9 @@ func (r *Router) mirror(list []route.Mirror, end bool) {
 			m.Headers.Apply(r.w, h, r.info)
 		}
 		x.s.SendHeaders(end)
-		if !end {
+		if end {
+			x.s.Detach()
+		} else {
 			r.shadows = append(r.shadows, x)
 		}
 	}
