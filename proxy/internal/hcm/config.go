@@ -54,8 +54,9 @@ type Config struct {
 	H1    h1.Options
 	H2    h2.Options
 	Chain *fm.Chain
-	// Routes is the current route table.
+	// Routes is the current route table. Scopes, if it is set, chooses the table in its place.
 	Routes *route.Slot
+	Scopes *route.Scopes
 	Logs   accesslog.Loggers
 	// LogStart logs requests as they begin, too, LogTunnel tunnels as they are established, and LogInterval all that last.
 	LogStart, LogTunnel bool

@@ -5,7 +5,6 @@ import "github.com/dragoman-proxy/dragoman/internal/gap"
 var gaps = gap.Of("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
 	"codec_type=HTTP3",
 	"tracing.provider",
-	"scoped_routes",
 	"request_id_extension (other than UuidRequestIdConfig)",
 	"record_route_resolution_stats",
 	"typed_header_validation_config",

@@ -54,7 +54,7 @@ func (s *Stream) restart() {
 		h.w.Arm(&s.maxDuration, cfg.MaxStreamDuration)
 	}
 	s.touch()
-	s.table = cfg.Routes.Load()
+	s.table = cfg.table(&s.req)
 	s.filters = false
 	if !s.checkPath(&s.req, s.req.Get(http.Method)) {
 		if body != nil {

@@ -63,13 +63,21 @@ func (s *Stream) overloaded() {
 	s.reply1(r)
 }
 
+// table is the route table for a request as the client has sent it, nil if there is none.
+func (c *Config) table(h *http.HeaderMap) *route.Table {
+	if c.Scopes != nil {
+		return c.Scopes.Table(h)
+	}
+	return c.Routes.Load()
+}
+
 // lookup finds the request's route and applies what it says about the stream's timeouts.
 func (s *Stream) lookup() {
 	s.routed = true
 	s.route = nil
 	t := s.table
 	if t == nil {
-		t = s.h.cfg.Routes.Load()
+		t = s.h.cfg.table(&s.req)
 	}
 	if t == nil || s.noProto {
 		return

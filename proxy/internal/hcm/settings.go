@@ -33,6 +33,8 @@ type Deps struct {
 	// Routes returns the slot of an inline configuration, or of one that RDS brings.
 	Inline func(cfg *hcmv3.HttpConnectionManager) (*route.Slot, error)
 	RDS    func(rds *hcmv3.Rds, statPrefix string) (*route.Slot, error)
+	// Scoped returns what chooses among route configurations.
+	Scoped func(p *hcmv3.ScopedRoutes, statPrefix string) (*route.Scopes, error)
 	// AccessLogs builds loggers.
 	AccessLogs   func(cfg *hcmv3.HttpConnectionManager) (accesslog.Loggers, error)
 	LocalAddress netip.Addr
@@ -183,6 +185,9 @@ func (c *Config) routes(p *hcmv3.HttpConnectionManager, d Deps) (err error) {
 	case *hcmv3.HttpConnectionManager_Rds:
 		c.Routes, err = d.RDS(r.Rds, p.StatPrefix)
 		err = config.At("rds", err)
+	case *hcmv3.HttpConnectionManager_ScopedRoutes:
+		c.Scopes, err = d.Scoped(r.ScopedRoutes, p.StatPrefix)
+		err = config.At("scoped_routes", err)
 	default:
 		err = errors.New("route_specifier is required")
 	}

@@ -153,7 +153,7 @@ func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
 	s.isHead = head.Get(http.Method) == "HEAD"
 	s.grpc = head.Has(http.ContentType) && isGRPC(head.Get(http.ContentType)) && head.Has(http.Path)
 	s.closeAfter = s.closeAfter || !h.isH2 && s.enc.CloseAfter()
-	s.table = cfg.Routes.Load()
+	s.table = cfg.table(head)
 	if !s.acceptable(head) || !s.mutate(head) {
 		return
 	}

@@ -8,8 +8,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // Compile builds a table from a route configuration. Errors carry Envoy's texts.
@@ -39,6 +37,7 @@ type Builder struct {
 type compiler struct {
 	Deps
 	rc       *routev3.RouteConfiguration
+	plugins  map[string]proto.Message
 	validate bool
 	specific bool // most_specific_header_mutations_wins
 }
@@ -67,14 +66,15 @@ func NewBuilder(rc *routev3.RouteConfiguration, d Deps, old *Table) (*Builder, e
 	for _, h := range rc.InternalOnlyHeaders {
 		t.InternalOnly = append(t.InternalOnly, strings.ToLower(h))
 	}
-	if err := config.Refuse(configGaps, rc, ""); err != nil {
-		return nil, err
-	}
 	switch {
 	case rc.Vhds != nil:
 		return nil, errors.New("vhds is not supported yet")
 	case len(rc.RouteSpecifiers) > 0:
 		return nil, errors.New("route_specifiers is not supported yet")
+	}
+	var err error
+	if b.plugins, err = specifiers(rc.ClusterSpecifierPlugins); err != nil {
+		return nil, err
 	}
 	b.t = t
 	// Clusters that must exist are looked for anew each time.
@@ -109,8 +109,18 @@ func (b *Builder) hash(m proto.Message) uint64 {
 	return max(xxhash.Sum64(b.bytes), 1)
 }
 
-// Step builds one virtual host, and tells whether there are more.
+// Step builds one virtual host, and tells whether there are more. After an error the table is given up.
 func (b *Builder) Step() (more bool, err error) {
+	if more, err = b.step(); err != nil {
+		b.Abandon()
+	}
+	return more, err
+}
+
+// Abandon gives a table up that is not done.
+func (b *Builder) Abandon() { b.t.Release() }
+
+func (b *Builder) step() (more bool, err error) {
 	if b.at == len(b.rc.VirtualHosts) {
 		return false, nil
 	}
@@ -122,7 +132,10 @@ func (b *Builder) Step() (more bool, err error) {
 			return false, err
 		}
 		v.hash = hash
+	} else {
+		v.hold()
 	}
+	b.t.held = append(b.t.held, v.held...)
 	for _, d := range vh.Domains {
 		if err := b.domains.add(b.t, d, v); err != nil {
 			return false, err

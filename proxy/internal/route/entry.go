@@ -28,10 +28,11 @@ type Entry struct {
 	RouteName, VHost string
 	Kind             Kind
 
-	// Forward: exactly one of Slot, Weighted and ClusterHeader is set.
+	// Forward: Slot or ClusterHeader is set; neither is an unknown cluster.
 	Slot          *cluster.Slot
-	Weighted      *Weighted
 	ClusterHeader string
+	// choose: another entry is taken in place of this one.
+	choose chooser
 	// NotFoundCode is the answer if the cluster does not exist, 503 by default.
 	NotFoundCode int
 
@@ -113,6 +114,10 @@ type Entry struct {
 	rateLimits, hostRateLimits []aroute.RateLimit
 	includeHostRateLimits      bool
 
+	virtualClusters []virtualCluster
+	// RouteCounters are of a stat_prefix; nil: none.
+	RouteCounters *Counters
+
 	metadata map[string]map[string]any
 	hostMeta map[string]map[string]any // of the virtual host
 	filters  map[string]*filterConfig
@@ -183,81 +188,12 @@ func (e *Entry) setDisabled(filter string, off bool) {
 	e.disabled[filter] = off
 }
 
-// resolve chooses among weighted clusters, whose choices are entries of their own.
+// resolve chooses an entry, if there is a choice.
 func (e *Entry) resolve(r *Request) *Entry {
-	if e.Weighted != nil {
-		return e.Weighted.pick(r)
+	if e.choose != nil {
+		return e.choose.pick(r)
 	}
 	return e
-}
-
-// Weighted is a choice between entries by weight. The entries share all that the route says and differ in what their cluster
-// adds.
-type Weighted struct {
-	// RuntimePrefix is runtime_key_prefix; weights may be changed under it.
-	RuntimePrefix string
-	// HeaderName takes the random value from a request header.
-	HeaderName string
-	total      uint64
-	choices    []choice
-}
-
-type choice struct {
-	weight uint64
-	key    string // of the runtime
-	entry  *Entry
-}
-
-func (w *Weighted) pick(r *Request) *Entry {
-	total := w.total
-	runtime := w.RuntimePrefix != "" && r.Runtime != nil
-	if runtime {
-		total = 0
-		for i := range w.choices {
-			total += w.weight(r, &w.choices[i])
-		}
-	}
-	if total == 0 {
-		return nil
-	}
-	v := r.Random
-	if w.HeaderName != "" {
-		if s, ok := r.Headers.GetName(w.HeaderName); ok {
-			if n, ok := parseUint(s); ok {
-				v = n
-			}
-		}
-	}
-	v %= total
-	var sum uint64
-	for i := range w.choices {
-		c := &w.choices[i]
-		if runtime {
-			sum += w.weight(r, c)
-		} else {
-			sum += c.weight
-		}
-		if v < sum {
-			return c.entry
-		}
-	}
-	return w.choices[len(w.choices)-1].entry
-}
-
-// weight is a choice's weight as the runtime has it.
-func (w *Weighted) weight(r *Request, c *choice) uint64 { return r.Runtime.Uint(c.key, c.weight) }
-
-func parseUint(s string) (n uint64, ok bool) {
-	if s == "" || len(s) > 19 {
-		return 0, false
-	}
-	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(s[i]-'0')
-	}
-	return n, true
 }
 
 // RetryOn is a set of retry conditions.

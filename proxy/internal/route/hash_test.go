@@ -187,7 +187,7 @@ func TestRefusedRoutes(t *testing.T) {
 		"route: {cluster: up, internal_redirect_policy: {predicates: [{name: x}]}}":             "Didn't find a registered implementation for 'x'",
 		"route: {cluster: up, retry_policy: {retry_priority: {name: x}}}":                       "Didn't find a registered implementation for 'x'",
 		"route: {cluster: up, flush_timeout: 1s}":                                               "flush_timeout",
-		"route: {cluster_specifier_plugin: x}":                                                  "cluster_specifier_plugin",
+		"route: {cluster_specifier_plugin: x}":                                                  "Unknown cluster specifier plugin name: x is used in the route",
 		"route_specifiers: [{name: x}], route: {cluster: up}":                                   "route_specifiers",
 		"filter_action: {}": "filter_action",
 		"direct_response: {status: 200, body: {inline_string: " + strings.Repeat("x", 4097) + "}}": "response body size is 4097 bytes; maximum is 4096",

@@ -23,13 +23,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // compile reads a route configuration, without checking its fields by themselves.
 func compile(t testing.TB, yaml string) (*route.Table, error) {
 	t.Helper()
+	return compileWith(t, yaml, route.Deps{
+		Slot: func(string) *cluster.Slot { return nil }, Exists: func(name string) bool { return name != "none" }, Format: &format.Options{},
+	})
+}
+
+func compileWith(t testing.TB, yaml string, d route.Deps) (*route.Table, error) {
+	t.Helper()
 	var rc routev3.RouteConfiguration
 	if _, err := config.Parse("r.yaml", []byte(yaml), &rc, config.Options{SkipValidation: true}); err != nil {
 		t.Fatal(err)
 	}
-	return route.Compile(&rc, route.Deps{
-		Slot: func(string) *cluster.Slot { return nil }, Exists: func(name string) bool { return name != "none" }, Format: &format.Options{},
-	})
+	return route.Compile(&rc, d)
 }
 
 func table(t testing.TB, yaml string) *route.Table {

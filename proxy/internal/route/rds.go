@@ -43,8 +43,10 @@ type rdsSub struct {
 	uses    int
 	waiting []func()
 	came    bool
-	stats   astats.GroupBase // stats.RDS
-	release func()           // of the stats
+	// building is the table that is being built; nil: none.
+	building *Builder
+	stats    astats.GroupBase // stats.RDS
+	release  func()           // of the stats
 }
 
 // Get returns the slot of a route configuration, subscribing to it on first use. ready is called (never inline) when the first
@@ -93,6 +95,10 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 		if s.uses--; s.uses == 0 {
 			s.handle.Close()
 			s.release()
+			s.slot.Store(nil)
+			if s.building != nil {
+				s.building.Abandon()
+			}
 			delete(r.subs, key)
 			if r.Changed != nil {
 				r.Changed(name, "", nil, nil)
@@ -144,6 +150,7 @@ func (x *rdsUpdate) begin() (err error) {
 		return fmt.Errorf("RDS resource %s is no RouteConfiguration", r.Name)
 	default:
 		x.b, err = NewBuilder(rc, s.r.Deps, s.slot.Load())
+		s.building = x.b
 		return err
 	}
 }
@@ -160,7 +167,9 @@ func (x *rdsUpdate) step() (refused int, more bool) {
 
 func (x *rdsUpdate) finish() error {
 	s := x.s
+	s.building = nil
 	if x.err != nil {
+		s.arrived() // who waits for the first one waits no longer
 		if s.r.Log != nil {
 			s.r.Log.Warn("rds: route config '" + s.name + "' rejected: " + x.err.Error())
 		}

@@ -123,3 +123,20 @@ func TestBadRoutesLeaveTheOld(t *testing.T) {
 		t.Errorf("%d of 4 are logged:\n%s", n, text.String())
 	}
 }
+
+// A first configuration that is bad does not hold the listener up: requests get 404.
+func TestBadRoutesAreNotWaitedFor(t *testing.T) {
+	r, src, store := newRDS(t, nil)
+	ready := 0
+	slot, release, err := r.Get(&corev3.ConfigSource{}, "r", store.Root().Scope("http.x"), func() { ready++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if err := src.open[0].cb.OnUpdate(&sub.Update{Resources: []sub.Resource{{Name: "other"}}}); err == nil {
+		t.Error("no error")
+	}
+	if ready != 1 || slot.Load() != nil {
+		t.Errorf("ready %d times, routes %v", ready, slot.Load())
+	}
+}

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
@@ -31,6 +31,8 @@ type Deps struct {
 	DataSource func(d *corev3.DataSource) (string, error)
 	// ValidateDefault is what validate_clusters is if it is not set: true for static configurations.
 	ValidateDefault bool
+	// Scope is the root of all stats; nil: none are kept.
+	Scope astats.Scope
 	// Runtime answers runtime keys while configurations are compiled; nil: defaults.
 	Runtime RuntimeReader
 	// MaxProgramSize bounds regular expressions, 0: not.
@@ -39,7 +41,7 @@ type Deps struct {
 
 func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	t, vh := h.t, h.vh
-	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, hostMeta: h.meta, hostRateLimits: h.limits}
+	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, hostMeta: h.meta, hostRateLimits: h.limits, virtualClusters: h.clusters}
 	var err error
 	if e.match, err = c.match(r.GetMatch()); err != nil {
 		return nil, err
@@ -47,8 +49,9 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	if len(r.RouteSpecifiers) > 0 {
 		return nil, errors.New("route_specifiers is not supported yet")
 	}
-	if err := config.Refuse(routeGaps, r, ""); err != nil {
-		return nil, err
+	if r.StatPrefix != "" && r.GetRoute() != nil {
+		n := h.counters("route", r.StatPrefix)
+		e.RouteCounters = &n
 	}
 	e.AttemptsInRequest, e.AttemptsInResponse = vh.IncludeRequestAttemptCount, vh.IncludeAttemptCountInResponse
 	if e.metadata, err = plainMetadata(r.Metadata); err != nil {

@@ -11,15 +11,11 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
 func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, a *routev3.RouteAction, resp [][]mutation) error {
 	if err := unsupported(vh, a); err != nil {
-		return err
-	}
-	if err := config.Refuse(actionGaps, a, ""); err != nil {
 		return err
 	}
 	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
@@ -56,16 +52,7 @@ func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, 
 	if err := e.upgrades(a.UpgradeConfigs); err != nil {
 		return err
 	}
-	switch s := a.ClusterSpecifier.(type) {
-	case *routev3.RouteAction_Cluster:
-		return c.bind(e, s.Cluster)
-	case *routev3.RouteAction_ClusterHeader:
-		e.ClusterHeader = strings.ToLower(s.ClusterHeader)
-		return nil
-	case *routev3.RouteAction_WeightedClusters:
-		return c.weighted(e, s.WeightedClusters, resp)
-	}
-	return errors.New("cluster_specifier_plugin is not supported yet")
+	return c.cluster(e, a, resp)
 }
 
 // upgrades reads which other protocols the route's requests may have.
@@ -117,14 +104,6 @@ func unsupported(vh *routev3.VirtualHost, a *routev3.RouteAction) error {
 	case a.FlushTimeout != nil:
 		return errors.New("flush_timeout is not supported yet")
 	}
-	return nil
-}
-
-func (c *compiler) bind(e *Entry, name string) error {
-	if c.validate && !c.Exists(name) {
-		return fmt.Errorf("route: unknown cluster '%s'", name)
-	}
-	e.Slot = c.Slot(name)
 	return nil
 }
 
@@ -197,50 +176,4 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 	}
 	e.AppendXFH = a.AppendXForwardedHost
 	return err
-}
-
-func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]mutation) error {
-	if err := config.Refuse(weightGaps, wc, ""); err != nil {
-		return err
-	}
-	w := &Weighted{RuntimePrefix: wc.RuntimeKeyPrefix, HeaderName: strings.ToLower(wc.GetHeaderName())}
-	for _, x := range wc.Clusters {
-		one := *e
-		one.Weighted = nil
-		if x.ClusterHeader != "" {
-			one.ClusterHeader = strings.ToLower(x.ClusterHeader)
-		} else if err := c.bind(&one, x.Name); err != nil {
-			return err
-		}
-		a, b, err := c.level(x)
-		if err != nil {
-			return err
-		}
-		// A cluster's own changes come first, whatever order the others are in.
-		one.ClusterHeaders, one.ResponseHeaders = first(a, nil), first(b, c.join(resp))
-		one.ClusterHost = x.GetHostRewriteLiteral()
-		if len(x.TypedPerFilterConfig) > 0 {
-			filters, disabled := one.filters, one.disabled
-			one.filters, one.disabled = map[string]*filterConfig{}, map[string]bool{}
-			for k, v := range filters {
-				one.filters[k] = v
-			}
-			for k, v := range disabled {
-				one.disabled[k] = v
-			}
-			if err := c.filterConfigs(&one, x.TypedPerFilterConfig); err != nil {
-				return err
-			}
-		}
-		w.choices = append(w.choices, choice{weight: uint64(x.GetWeight().GetValue()), key: wc.RuntimeKeyPrefix + "." + x.Name, entry: &one})
-		w.total += uint64(x.GetWeight().GetValue())
-	}
-	if w.total == 0 {
-		return errors.New("Sum of weights in the weighted_cluster must be greater than 0.") //nolint:staticcheck // Envoy's text
-	}
-	if w.total > 1<<32-1 {
-		return errors.New("The sum of weights of all weighted clusters of route exceeds 4294967295") //nolint:staticcheck // Envoy's text
-	}
-	e.Weighted = w
-	return nil
 }

@@ -9,14 +9,12 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	aroute "github.com/dragoman-proxy/dragoman/api/route"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
 func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost, error) {
-	if err := config.Refuse(hostGaps, vh, ""); err != nil {
-		return nil, fmt.Errorf("virtual host %s: %w", vh.Name, err)
-	}
 	v := &VirtualHost{Name: vh.Name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
 	if vh.RequireTls != routev3.VirtualHost_NONE {
 		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, RedirectTo: &RedirectAction{Code: 301, Plain: true}}
@@ -29,23 +27,37 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 		return nil, fmt.Errorf("virtual host %s: route_specifiers is not supported yet", vh.Name)
 	}
 	h := &hostBuilder{c: c, t: t, vh: vh, meta: meta}
+	if err := h.build(v); err != nil {
+		release(h.held)
+		return nil, err
+	}
+	v.held = h.held
+	return v, nil
+}
+
+// build compiles what v does with requests.
+func (h *hostBuilder) build(v *VirtualHost) (err error) {
+	c, vh := h.c, h.vh
 	if h.limits, err = RateLimits(vh.RateLimits, c.Format, c.formats()); err != nil {
-		return nil, fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+		return fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+	}
+	if h.clusters, err = h.virtualClusters(); err != nil {
+		return fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
 	}
 	if vh.Matcher != nil {
 		if len(vh.Routes) > 0 {
-			return nil, errors.New("cannot set both matcher and routes on virtual host")
+			return errors.New("cannot set both matcher and routes on virtual host")
 		}
 		if v.tree, err = match.New(vh.Matcher, match.Options[[]*Entry]{Action: h.action, Input: onlyHeaders}); err != nil {
-			return nil, fmt.Errorf("virtual_hosts[%s].matcher: %w", vh.Name, err)
+			return fmt.Errorf("virtual_hosts[%s].matcher: %w", vh.Name, err)
 		}
-		return v, nil
+		return nil
 	}
 	if v.routes, err = h.entries(vh.Routes); err != nil {
-		return nil, fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+		return fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
 	}
 	v.index = newPathIndex(v.routes)
-	return v, nil
+	return nil
 }
 
 // hostBuilder compiles the routes of a virtual host.
@@ -55,6 +67,9 @@ type hostBuilder struct {
 	vh     *routev3.VirtualHost
 	meta   map[string]map[string]any
 	limits []aroute.RateLimit
+
+	clusters []virtualCluster
+	held     []astats.Scope // whose statistics there are
 }
 
 func (h *hostBuilder) entries(list []*routev3.Route) ([]*Entry, error) {

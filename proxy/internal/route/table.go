@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
@@ -47,8 +48,12 @@ type Slot struct {
 // Load returns the current table, nil before the first.
 func (s *Slot) Load() *Table { return s.p.Load() }
 
-// Store makes t current. owner: main loop.
-func (s *Slot) Store(t *Table) { s.p.Store(t) }
+// Store makes t current, and releases the table before it; nil leaves none. owner: main loop.
+func (s *Slot) Store(t *Table) {
+	if old := s.p.Swap(t); old != nil && old != t {
+		old.Release()
+	}
+}
 
 // Table is a compiled route configuration.
 type Table struct {
@@ -73,6 +78,8 @@ type Table struct {
 	// MaxDirectBody is max_direct_response_body_size_bytes.
 	MaxDirectBody int
 
+	held []astats.Scope // whose statistics t has
+
 	rest uint64 // the hash of all but the virtual hosts
 }
 
@@ -88,7 +95,8 @@ type VirtualHost struct {
 	tree *match.Tree[[]*Entry]
 	// index finds the first candidate by path without trying every route; see compileIndex.
 	index *pathIndex
-	hash  uint64 // of the configuration, 0: unknown
+	hash  uint64         // of the configuration, 0: unknown
+	held  []astats.Scope // whose statistics its routes count in
 }
 
 // Match returns the route of a request, nil if there is none.

@@ -39,7 +39,7 @@ func (s *Server) buildRDS() {
 
 func (s *Server) routeDeps(static bool) route.Deps {
 	return route.Deps{Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Format: s.format, ValidateDefault: static,
-		Runtime: s.runtime}
+		Runtime: s.runtime, Scope: s.store.Root()}
 }
 
 // wait makes the start wait for one more thing; the result says that it has come. It may be called more than once.

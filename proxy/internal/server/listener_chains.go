@@ -197,7 +197,7 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 			if err == nil {
 				r := &inlineRoutes{slot: slot, forget: s.keepRoutes(p.GetRouteConfig())}
 				u.inline = append(u.inline, r)
-				u.release = append(u.release, func() { r.forget() })
+				u.release = append(u.release, func() { r.forget() }, func() { slot.Store(nil) })
 			}
 			return slot, err
 		},
@@ -207,6 +207,11 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 				u.release = append(u.release, release)
 			}
 			return slot, err
+		},
+		Scoped: func(p *hcmv3.ScopedRoutes, prefix string) (*route.Scopes, error) {
+			scopes, release, err := b.scopes(p, prefix)
+			u.release = append(u.release, release...)
+			return scopes, err
 		},
 		AccessLogs: func(p *hcmv3.HttpConnectionManager) (aaccesslog.Loggers, error) {
 			return s.accessLogs(p.AccessLog)

@@ -46,6 +46,25 @@ var RDS = api.MustTemplate("rds",
 	api.Counter(RDSUpdateEmpty, "update_empty"),
 )
 
+// Indices of SRDS, which begins with Reloads.
+const (
+	SRDSActiveScopes   api.GaugeIndex = 2
+	SRDSAllScopes      api.GaugeIndex = 3
+	SRDSOnDemandScopes api.GaugeIndex = 4
+
+	SRDSUpdateEmpty api.CounterIndex = 5
+)
+
+// SRDS is what scopes that come from outside have beside Subscription.
+var SRDS = api.MustTemplate("srds",
+	api.Counter(ReloadsConfigReload, "config_reload"),
+	api.Gauge(ReloadsConfigReloadTimeMs, "config_reload_time_ms"),
+	api.Gauge(SRDSActiveScopes, "active_scopes"),
+	api.Gauge(SRDSAllScopes, "all_scopes"),
+	api.Gauge(SRDSOnDemandScopes, "on_demand_scopes"),
+	api.Counter(SRDSUpdateEmpty, "update_empty"),
+)
+
 // Indices of EDS.
 const (
 	EDSUpdateRejected   api.CounterIndex   = 0

@@ -1,0 +1,155 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	specifierv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/router/cluster_specifiers/matcher/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
+)
+
+// cluster compiles how a route finds its cluster.
+func (c *compiler) cluster(e *Entry, a *routev3.RouteAction, resp [][]mutation) error {
+	switch s := a.ClusterSpecifier.(type) {
+	case *routev3.RouteAction_Cluster:
+		return c.bind(e, s.Cluster)
+	case *routev3.RouteAction_ClusterHeader:
+		e.ClusterHeader = strings.ToLower(s.ClusterHeader)
+		return nil
+	case *routev3.RouteAction_WeightedClusters:
+		return c.weighted(e, s.WeightedClusters, resp)
+	case *routev3.RouteAction_ClusterSpecifierPlugin:
+		p, ok := c.plugins[s.ClusterSpecifierPlugin]
+		if !ok {
+			return fmt.Errorf("Unknown cluster specifier plugin name: %s is used in the route", s.ClusterSpecifierPlugin) //nolint:staticcheck // Envoy's text
+		}
+		return c.plugin(e, p)
+	case *routev3.RouteAction_InlineClusterSpecifierPlugin:
+		p, err := specifier(s.InlineClusterSpecifierPlugin)
+		if err != nil {
+			return config.At("inline_cluster_specifier_plugin", err)
+		}
+		return c.plugin(e, p)
+	}
+	return errors.New("cluster_specifier is required")
+}
+
+func (c *compiler) bind(e *Entry, name string) error {
+	if c.validate && !c.Exists(name) {
+		return fmt.Errorf("route: unknown cluster '%s'", name)
+	}
+	e.Slot = c.Slot(name)
+	return nil
+}
+
+// specifiers decodes cluster_specifier_plugins. One that is optional and unknown is nil.
+func specifiers(list []*routev3.ClusterSpecifierPlugin) (map[string]proto.Message, error) {
+	out := map[string]proto.Message{}
+	for i, p := range list {
+		m, err := specifier(p)
+		if err != nil {
+			return nil, config.At(fmt.Sprintf("cluster_specifier_plugins[%d]", i), err)
+		}
+		out[p.GetExtension().GetName()] = m
+	}
+	return out, nil
+}
+
+func specifier(p *routev3.ClusterSpecifierPlugin) (proto.Message, error) {
+	x := p.GetExtension()
+	m, _, err := config.Unpack(x.GetTypedConfig(), nil)
+	if err != nil && !p.IsOptional {
+		return nil, err
+	}
+	switch m.(type) {
+	case *specifierv3.MatcherClusterSpecifier:
+		return m, nil
+	}
+	if p.IsOptional {
+		return nil, nil
+	}
+	return nil, unknownExtension(x.GetName(), x.GetTypedConfig())
+}
+
+// plugin makes an entry choose its cluster as an extension says.
+func (c *compiler) plugin(e *Entry, p proto.Message) error {
+	m, ok := p.(*specifierv3.MatcherClusterSpecifier)
+	if !ok {
+		e.choose = nowhere{}
+		return nil
+	}
+	none := *e
+	x := &byMatcher{none: &none}
+	var err error
+	x.tree, err = match.New(m.GetClusterMatcher(), match.Options[*Entry]{Action: func(name string, a *anypb.Any) (*Entry, error) {
+		m, _, err := config.Unpack(a, nil)
+		if err != nil {
+			return nil, err
+		}
+		to, ok := m.(*specifierv3.ClusterAction)
+		if !ok {
+			return nil, unknownExtension(name, a)
+		}
+		one := *e
+		one.Slot = c.Slot(to.Cluster)
+		return &one, nil
+	}})
+	e.choose = x
+	return config.At("cluster_matcher", err)
+}
+
+func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]mutation) error {
+	w := &Weighted{RuntimePrefix: wc.RuntimeKeyPrefix, HeaderName: strings.ToLower(wc.GetHeaderName())}
+	if wc.GetUseHashPolicy().GetValue() {
+		w.UseHash = e.HashPolicy
+	}
+	for _, x := range wc.Clusters {
+		one, err := c.choice(e, x, resp)
+		if err != nil {
+			return err
+		}
+		w.choices = append(w.choices, choice{weight: uint64(x.GetWeight().GetValue()), key: wc.RuntimeKeyPrefix + "." + x.Name, entry: one})
+		w.total += uint64(x.GetWeight().GetValue())
+	}
+	if w.total == 0 {
+		return errors.New("Sum of weights in the weighted_cluster must be greater than 0.") //nolint:staticcheck // Envoy's text
+	}
+	if w.total > 1<<32-1 {
+		return errors.New("The sum of weights of all weighted clusters of route exceeds 4294967295") //nolint:staticcheck // Envoy's text
+	}
+	e.choose = w
+	return nil
+}
+
+// choice is the entry of one of a route's weighted clusters.
+func (c *compiler) choice(e *Entry, x *routev3.WeightedCluster_ClusterWeight, resp [][]mutation) (*Entry, error) {
+	one := *e
+	if x.ClusterHeader != "" {
+		one.ClusterHeader = strings.ToLower(x.ClusterHeader)
+	} else if err := c.bind(&one, x.Name); err != nil {
+		return nil, err
+	}
+	a, b, err := c.level(x)
+	if err != nil {
+		return nil, err
+	}
+	// A cluster's own changes come first, whatever order the others are in.
+	one.ClusterHeaders, one.ResponseHeaders = first(a, nil), first(b, c.join(resp))
+	one.ClusterHost = x.GetHostRewriteLiteral()
+	if len(x.TypedPerFilterConfig) > 0 {
+		one.filters, one.disabled = map[string]*filterConfig{}, map[string]bool{}
+		maps.Copy(one.filters, e.filters)
+		maps.Copy(one.disabled, e.disabled)
+		if err := c.filterConfigs(&one, x.TypedPerFilterConfig); err != nil {
+			return nil, err
+		}
+	}
+	return &one, nil
+}
