@@ -104,6 +104,7 @@ func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 		a.host.RqActive.Add(1)
 		a.host.RqTotal.Add(1)
 	}
+	r.alsoInc(stats.VirtualClusterUpstreamRqTotal)
 	if r.rt.AutoHostRewrite && a.host.Hostname != "" {
 		r.setHost(r.head, r.head.Get(http.Authority), a.host.Hostname)
 	}

@@ -221,6 +221,7 @@ func (r *Router) complete(a *attempt) {
 		st, base := r.w.Stats, r.cluster.Stats()
 		ms := uint64(r.w.Now()-r.completed) / 1e6
 		st.Record(base.Histogram(stats.ClusterUpstreamRqTime), ms)
+		r.alsoTime(ms)
 		side := stats.Cluster.Block(base, r.side())
 		st.Record(side.Histogram(stats.ClusterCodesUpstreamRqTime), ms)
 		if r.canary(a, &a.resp) {
@@ -258,6 +259,7 @@ func (r *Router) charge(code int, canary, dropped bool) {
 	st.Inc(base.Counter(stats.ClusterUpstreamRqCompleted))
 	st.IncCode(base.Codes(stats.ClusterUpstreamRqCodes), code)
 	r.chargeBlock(r.side(), code)
+	r.alsoCode(code)
 	if canary {
 		r.chargeBlock(stats.ClusterCanary, code)
 	}

@@ -190,6 +190,7 @@ func (r *Router) retryReset(a *attempt, reason http.ResetReason) bool {
 func (s *retryState) settled(r *Router) {
 	if s.taken {
 		r.inc(stats.ClusterUpstreamRqRetrySuccess)
+		r.alsoInc(stats.VirtualClusterUpstreamRqRetrySuccess)
 		s.end(r)
 	}
 }
@@ -201,12 +202,14 @@ func (r *Router) schedule(h *http.HeaderMap) bool {
 	s.end(r)
 	if s.left <= 0 {
 		r.inc(stats.ClusterUpstreamRqRetryLimitExceeded)
+		r.alsoInc(stats.VirtualClusterUpstreamRqRetryLimitExceeded)
 		r.info.Flags.Set(stream.UpstreamRetryLimitExceeded)
 		return false
 	}
 	s.left--
 	if !r.cluster.Resources(r.priority()).Retries.TryAcquire() {
 		r.inc(stats.ClusterUpstreamRqRetryOverflow)
+		r.alsoInc(stats.VirtualClusterUpstreamRqRetryOverflow)
 		r.info.Flags.Set(stream.UpstreamOverflow)
 		return false
 	}
@@ -276,6 +279,7 @@ func (r *Router) onBackoff() {
 	r.waiting = false
 	// A retry counts when it begins: the request may be over before.
 	r.inc(stats.ClusterUpstreamRqRetry)
+	r.alsoInc(stats.VirtualClusterUpstreamRqRetry)
 	if r.retry.asked {
 		r.inc(stats.ClusterUpstreamRqRetryBackoffRatelimited)
 	} else {

@@ -125,6 +125,7 @@ type routerState struct {
 	keeper   *keeper     // nil mostly
 	prios    *priorities // nil mostly
 	names    pool.Names
+	also     alsoState
 
 	timeout     time.Duration
 	perTry      time.Duration
@@ -207,6 +208,7 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 	}
 	r.cluster = c
 	r.info.ClusterName, r.info.ClusterNameRaw = c.ObservabilityName(), c.Name()
+	r.also.begin(r, h)
 	r.grpc = h.Has(http.ContentType) && isGRPC(h.Get(http.ContentType))
 	if !r.strict(h) {
 		return

@@ -112,6 +112,7 @@ func (r *Router) onTimeout() {
 	code, _ := r.timeoutCode()
 	r.underWay(func(a *attempt) {
 		r.inc(stats.ClusterUpstreamRqTimeout)
+		r.alsoInc(stats.VirtualClusterUpstreamRqTimeout)
 		a.host.RqTimeout.Add(1)
 		if !a.gotHeaders {
 			if m := a.host.Monitor; m != nil && !a.blamed {
