@@ -13,6 +13,8 @@ type Config struct {
 	Listener []string
 	// Routes; nil: all requests go to the cluster.
 	Routes []string
+	// RouteSpecifier is a field of the connection manager that stands in place of route_config; "": route_config stands.
+	RouteSpecifier string
 	// Clusters are further clusters, and Bootstrap further fields of the bootstrap.
 	Clusters, Bootstrap []string
 	// Upstreams is how many endpoints the cluster has; 0: 1.
@@ -42,9 +44,13 @@ func (c Config) YAML() string {
 	}
 	const ext = "type.googleapis.com/envoy.extensions.filters."
 	router := `{name: r, typed_config: {"@type": ` + ext + `http.router.v3.Router` + and(c.Router) + `}}`
+	specifier := c.RouteSpecifier
+	if specifier == "" {
+		specifier = `route_config: {name: r, virtual_hosts: [{name: v, domains: ["*"], routes: [` + strings.Join(routes, ", ") + `]` + and(c.VirtualHost) + `}]` +
+			and(c.RouteConfig) + `}`
+	}
 	hcm := `{"@type": ` + ext + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, http_filters: [` + router +
-		`], route_config: {name: r, virtual_hosts: [{name: v, domains: ["*"], routes: [` + strings.Join(routes, ", ") + `]` + and(c.VirtualHost) + `}]` +
-		and(c.RouteConfig) + `}` + and(c.HCM) + `}`
+		`], ` + specifier + and(c.HCM) + `}`
 	cluster := `{name: up, load_assignment: {cluster_name: up, endpoints: [{lb_endpoints: [` + strings.Join(endpoints, ", ") + `]}]}` + and(append(c.Mode.Up.upstream(), c.Cluster...)) + `}`
 	return `{static_resources: {listeners: [{name: l, address: LISTEN, filter_chains: [{filters: [{name: h, typed_config: ` + hcm + `}]` + c.Mode.Down.downstream() + `}]` +
 		and(c.Listener) + `}], clusters: [` + strings.Join(append([]string{cluster}, c.Clusters...), ", ") + `]}` + and(c.Bootstrap) + `}`
