@@ -3,6 +3,7 @@ package match
 import (
 	"errors"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	xdsmatcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
@@ -135,10 +136,11 @@ func newString(k stringKind, text string, fold bool) (String, error) {
 
 // CompileRegex compiles a regular expression; full makes it match whole strings only, as Envoy's safe_regex does.
 func CompileRegex(text string, full bool) (*regexp.Regexp, error) {
-	if _, err := regexp.Compile(text); err != nil { //ban:allow bannedcall compiled once, while configuration is built
-		return nil, regexError(err)
-	}
 	if full {
+		// By itself first: what closes more than it opens would be whole within the anchors.
+		if _, err := syntax.Parse(text, syntax.Perl); err != nil {
+			return nil, regexError(err)
+		}
 		text = "^(?:" + text + ")$"
 	}
 	re, err := regexp.Compile(text) //ban:allow bannedcall compiled once, while configuration is built

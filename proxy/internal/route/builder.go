@@ -36,8 +36,11 @@ type Builder struct {
 // compiler is what virtual hosts are compiled with.
 type compiler struct {
 	Deps
-	rc       *routev3.RouteConfiguration
-	plugins  map[string]proto.Message
+	rc      *routev3.RouteConfiguration
+	plugins map[string]proto.Message
+
+	expressions map[string]expression // that were compiled already
+
 	validate bool
 	specific bool // most_specific_header_mutations_wins
 }

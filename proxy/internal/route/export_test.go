@@ -50,3 +50,12 @@ func ParseTemplate(s string) (match func(path string) (vars map[string]string, o
 		return vars, true
 	}, nil
 }
+
+// Tried is how many routes are tried for a request at most.
+func Tried(t *Table, authority, path string) int {
+	v := t.Host(authority)
+	if v.index == nil {
+		return len(v.routes)
+	}
+	return len(v.index.candidates(path))
+}

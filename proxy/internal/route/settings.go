@@ -148,8 +148,28 @@ func plainMetadata(m *corev3.Metadata) (map[string]map[string]any, error) {
 	return out, nil
 }
 
-func (c *compiler) regex(m *matcherv3.RegexMatcher) (*regexp.Regexp, error) {
-	return CompileRegex(m.GetRegex(), true)
+// expression is a regular expression that paths are matched with as a whole, and what all of them begin with.
+type expression struct {
+	re      *regexp.Regexp
+	literal string
+}
+
+// regex compiles an expression, once for all routes that have it.
+func (c *compiler) regex(m *matcherv3.RegexMatcher) (expression, error) {
+	text := m.GetRegex()
+	if x, ok := c.expressions[text]; ok {
+		return x, nil
+	}
+	re, err := CompileRegex(text, true)
+	if err != nil {
+		return expression{}, err
+	}
+	x := expression{re, literalPrefix(text)}
+	if c.expressions == nil {
+		c.expressions = map[string]expression{}
+	}
+	c.expressions[text] = x
+	return x, nil
 }
 
 // CompileRegex compiles a regular expression; full makes it match whole strings only, as Envoy's safe_regex does.

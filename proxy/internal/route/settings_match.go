@@ -28,10 +28,11 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 		p.kind, p.text = pathExact, s.Path
 	case *routev3.RouteMatch_SafeRegex:
 		p.kind = pathRegex
-		if p.re, err = c.regex(s.SafeRegex); err != nil {
+		x, err := c.regex(s.SafeRegex)
+		if err != nil {
 			return out, err
 		}
-		p.literal = literalPrefix(s.SafeRegex.GetRegex())
+		p.re, p.literal = x.re, x.literal
 	case *routev3.RouteMatch_PathSeparatedPrefix:
 		p.kind, p.text = pathSeparated, s.PathSeparatedPrefix
 	case *routev3.RouteMatch_ConnectMatcher_:
