@@ -70,6 +70,7 @@ var engineExtensions = []struct {
 	{"envoy.retry_host_predicates", "envoy.retry_host_predicates.omit_host_metadata", []string{"envoy.extensions.retry.host.omit_host_metadata.v3.OmitHostMetadataConfig"}},
 	{"envoy.retry_host_predicates", "envoy.retry_host_predicates.previous_hosts", []string{"envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"}},
 	{"envoy.retry_priorities", "envoy.retry_priorities.previous_priorities", []string{"envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig"}},
+	{"envoy.router.cluster_specifier_plugin", "envoy.router.cluster_specifier_plugin.matcher", []string{"envoy.extensions.router.cluster_specifiers.matcher.v3.MatcherClusterSpecifier"}},
 	{"envoy.tls.cert_validator", "envoy.tls.cert_validator.default", nil},
 	{"envoy.tls.cert_validator", "envoy.tls.cert_validator.spiffe", nil},
 	{"envoy.transport_sockets.downstream", "envoy.transport_sockets.raw_buffer", []string{rawBuffer}},
