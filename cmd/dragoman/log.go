@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/ext"
 	"github.com/dragoman-proxy/dragoman/api/log"
+	"github.com/dragoman-proxy/dragoman/proxy"
 )
 
 // appLog is the application log of the process.
@@ -44,6 +46,20 @@ func openLog(f *flags) (*appLog, error) {
 	return l, failed
 }
 
+// tellAddresses says where the listeners are.
+func (l *appLog) tellAddresses(p *proxy.Proxy) {
+	addrs := p.Addrs()
+	for _, name := range slices.Sorted(maps.Keys(addrs)) {
+		for _, a := range addrs[name] {
+			if name != "" {
+				l.set.Logger("main").Info("listener " + name + " serves on " + a.String())
+			} else {
+				l.set.Logger("main").Info("a listener serves on " + a.String())
+			}
+		}
+	}
+}
+
 // warnOfFlags says what Envoy says of flags that are out of use.
 func (l *appLog) warnOfFlags(f *flags) {
 	config := l.set.Logger("config")
@@ -53,6 +69,10 @@ func (l *appLog) warnOfFlags(f *flags) {
 		} else {
 			config.Warn("--cpuset-threads is now the default behavior and no longer required.")
 		}
+	}
+	if f.restartEpoch > 0 && !f.disableHotRestart {
+		l.set.Logger("main").Warn(fmt.Sprintf("hot restart is not supported: --restart-epoch %d takes nothing over, and a parent goes on serving until it is told to end",
+			f.restartEpoch))
 	}
 	if f.allowUnknown {
 		config.Warn("--allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.")

@@ -169,6 +169,9 @@ func serve(p *proxy.Proxy, f *flags, l *appLog) int {
 	}()
 	go func() { // what loading needed goes back to the system
 		<-p.Ready()
+		if f.own { // Envoy does not say it
+			l.tellAddresses(p)
+		}
 		if f.mode == "init_only" {
 			cancel()
 			return
