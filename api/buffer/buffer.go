@@ -42,7 +42,11 @@ func (b *Buffer) push(s segment) {
 	if b.head > 0 && b.head == len(b.segs) {
 		b.segs, b.head = b.segs[:0], 0
 	}
+	outgrown := len(b.segs) == len(b.one) && cap(b.segs) == len(b.one)
 	b.segs = append(b.segs, s)
+	if outgrown {
+		b.one = [2]segment{} // or slabs that were let go live as long as b
+	}
 	b.n += len(s.b)
 }
 

@@ -2,7 +2,9 @@ package buffer_test
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 )
@@ -103,5 +105,31 @@ func TestAppendDrainAllocatesNothing(t *testing.T) {
 	f()
 	if n := testing.AllocsPerRun(100, f); n != 0 {
 		t.Fatalf("%v allocations", n)
+	}
+}
+
+// A buffer that is empty again holds on to no memory, however many slabs it had.
+func TestEmptyBuffersHoldNothing(t *testing.T) {
+	for slabs := 1; slabs <= 5; slabs++ {
+		var p buffer.Pool
+		var b buffer.Buffer
+		b.Init(&p)
+		var held []weak.Pointer[byte]
+		for range slabs {
+			b.Append(make([]byte, buffer.SlabSize))
+		}
+		for _, run := range b.Slices(nil, slabs) {
+			held = append(held, weak.Make(&run[0]))
+		}
+		b.Reset()
+		for p.Trim(); p.Free() > 0; p.Trim() {
+		}
+		runtime.GC()
+		for i, w := range held {
+			if w.Value() != nil {
+				t.Errorf("%d slabs: number %d is still there", slabs, i)
+			}
+		}
+		runtime.KeepAlive(&b)
 	}
 }
