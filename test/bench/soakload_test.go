@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/h2c"
+
+	"github.com/dragoman-proxy/dragoman/api/buffer"
 )
 
 // farm are upstreams that misbehave by the path that is asked for, and that can be restarted.
@@ -223,7 +225,7 @@ func (s *soak) every(d time.Duration, f func()) {
 }
 
 // inFlight bounds what one user of a soak waits for at a time: more of it is no half load.
-const inFlight = 32
+const inFlight = 8
 
 // ask sends requests at a rate, each on its own: one that hangs holds up no other.
 func (s *soak) ask(c *http.Client, scheme string, rate float64, rnd *rand.Rand) {
@@ -376,7 +378,7 @@ func (s *soak) watch(d time.Duration) (all []sample) {
 	for now := range t.C {
 		r := s.p.ask("figures")
 		if at := now.Sub(start); at > d/4 {
-			all = append(all, sample{at.Seconds(), float64(r.RSS), float64(r.Live)})
+			all = append(all, sample{at.Seconds(), float64(r.RSS), float64(r.Live) - float64((r.SlabsKept+r.SlabsInUse)*buffer.SlabSize)})
 		}
 		if now.Sub(start) >= d {
 			return all
@@ -405,27 +407,39 @@ func (l line) String() string {
 	return fmt.Sprintf("%.2f MiB on average, slope %+.1f KiB/min +- %.1f, %+.2f MiB in all", l.mean/(1<<20), l.perSecond*60/1024, l.sigma*60/1024, l.rise/(1<<20))
 }
 
-func slopeOf(all []sample, get func(sample) float64) (l line) {
+// slopeOf draws the line through the means of blocks of samples.
+func slopeOf(samples []sample, get func(sample) float64) (l line) {
+	type point struct{ at, v float64 }
+	var all []point
+	for b := range soakBlocks {
+		from, to := b*len(samples)/soakBlocks, (b+1)*len(samples)/soakBlocks
+		var p point
+		for _, s := range samples[from:to] {
+			p.at, p.v = p.at+s.at/float64(to-from), p.v+get(s)/float64(to-from)
+		}
+		if to > from {
+			all = append(all, p)
+		}
+	}
 	n := float64(len(all))
 	if n < 3 {
 		return l
 	}
 	var mx, my float64
-	for _, s := range all {
-		mx, my = mx+s.at/n, my+get(s)/n
+	for _, p := range all {
+		mx, my = mx+p.at/n, my+p.v/n
 	}
 	var sxx, sxy, rest float64
-	for _, s := range all {
-		sxx += (s.at - mx) * (s.at - mx)
-		sxy += (s.at - mx) * (get(s) - my)
+	for _, p := range all {
+		sxx += (p.at - mx) * (p.at - mx)
+		sxy += (p.at - mx) * (p.v - my)
 	}
 	l.mean, l.perSecond = my, sxy/sxx
-	// Samples follow each other closely, so that the error of the line is that of fewer of them: here a tenth.
-	for _, s := range all {
-		e := get(s) - my - l.perSecond*(s.at-mx)
+	for _, p := range all {
+		e := p.v - my - l.perSecond*(p.at-mx)
 		rest += e * e
 	}
-	l.sigma = math.Sqrt(rest/(n-2)/sxx) * math.Sqrt(10)
+	l.sigma = math.Sqrt(rest / (n - 2) / sxx)
 	l.rise = l.perSecond * (all[len(all)-1].at - all[0].at)
 	return l
 }

@@ -72,6 +72,8 @@ type Figures struct {
 	Loops map[string]Loop
 	// Clusters is how many there are; Released how many groups of stats were released and have not been cleared everywhere yet.
 	Clusters, Released int
+	// SlabsInUse and SlabsKept are the workers' buffers: those in use, and those that wait for their next use.
+	SlabsInUse, SlabsKept int
 }
 
 // Loop is what one loop's passes took since Reset, in histograms: bucket i counts those below 2^i microseconds. Wall is by the
@@ -93,6 +95,9 @@ func Over(h [24]uint64, d time.Duration) (n uint64) {
 func (p *Proxy) Figures() Figures {
 	f := Figures{Loops: map[string]Loop{}}
 	p.each(func(l *loop) { f.Loops[l.name] = l.times })
+	for _, w := range p.s.Workers() {
+		p.on(w, func() { f.SlabsInUse, f.SlabsKept = f.SlabsInUse+w.Bufs.Live(), f.SlabsKept+w.Bufs.Free() })
+	}
 	p.on(p.s.Main(), func() { f.Clusters, f.Released = p.s.Clusters().Len(), p.s.Store().Released() })
 	return f
 }
