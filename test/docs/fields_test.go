@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/dragoman-proxy/dragoman/api/ext"
 	"github.com/dragoman-proxy/dragoman/extensions/standard"
 	"github.com/dragoman-proxy/dragoman/internal/gap"
 )
@@ -42,15 +43,19 @@ var enginePages = map[string][]string{
 func TestFields(t *testing.T) {
 	pages := maps.Clone(enginePages)
 	titles := map[string]string{}
+	add := func(kind string, i ext.Info, messages []string) {
+		name := kind + "_" + short(i.Name) // both kinds may have one of a name
+		pages[name], titles[name] = messages, i.Name
+	}
 	for _, s := range standard.All() {
-		for i := range s.HTTPFilters {
-			pages[short(s.HTTPFilters[i].Name)], titles[short(s.HTTPFilters[i].Name)] = s.HTTPFilters[i].Messages(), s.HTTPFilters[i].Name
+		for _, f := range s.HTTPFilters {
+			add("http", f.Info, f.Messages())
 		}
-		for i := range s.NetworkFilters {
-			pages[short(s.NetworkFilters[i].Name)], titles[short(s.NetworkFilters[i].Name)] = s.NetworkFilters[i].TypeURLs, s.NetworkFilters[i].Name
+		for _, f := range s.NetworkFilters {
+			add("network", f.Info, f.TypeURLs)
 		}
-		for i := range s.ListenerFilters {
-			pages[short(s.ListenerFilters[i].Name)], titles[short(s.ListenerFilters[i].Name)] = s.ListenerFilters[i].TypeURLs, s.ListenerFilters[i].Name
+		for _, f := range s.ListenerFilters {
+			add("listener", f.Info, f.TypeURLs)
 		}
 	}
 	r := newReference()

@@ -97,7 +97,6 @@ var commonGaps = []*gap.Table{
 	gap.Of("envoy.type.metadata.v3.MetadataKey", "~path.index (it finds nothing)"),
 	gap.Of("envoy.extensions.matching.input_matchers.ip.v3.Ip", "~stat_prefix (there is nothing to count)"),
 	gap.Of("envoy.config.core.v3.Metadata", "~typed_filter_metadata (nothing asks for it)"),
-	gap.Of("envoy.config.core.v3.RuntimeFeatureFlag", "~runtime_key (its default_value holds)"),
 	gap.Of("envoy.config.core.v3.RuntimeDouble", "~runtime_key (its default_value holds)"),
 	gap.Of("envoy.type.matcher.v3.RegexMatcher", "~google_re2 (the program's size is bounded in the same way)"),
 }
