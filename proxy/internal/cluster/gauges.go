@@ -58,6 +58,22 @@ func (c *Cluster) breakerGauges(d *Deps, p pool.Priority, b *pool.Breakers) {
 	}
 }
 
+// hideGauges shows all breakers as closed: c's gauges are those of what takes its place.
+func (c *Cluster) hideGauges(d *Deps) {
+	for p := range pool.NumPriorities {
+		b := c.settings.Used(p)
+		if b == nil {
+			continue
+		}
+		for i := range resourceGauges {
+			if b.Shown>>i&1 != 0 {
+				d.Store.SetGauge(c.settings.Stats.Gauge(resourceGauges[i].open[p]), 0)
+			}
+		}
+		b.Shown = 0
+	}
+}
+
 // track registers what not every cluster has: gauges of hashing, matches of transport sockets, and remaining_* with the breakers
 // that they show.
 func (c *Cluster) track(d *Deps) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
@@ -423,6 +424,27 @@ func TestBreakerGauges(t *testing.T) {
 	r.run("end", func() bool { return x.done })
 	r.want(map[string]string{"cluster.a.circuit_breakers.default.rq_open": "0", "cluster.a.circuit_breakers.default.remaining_rq": "1"})
 	c.Pool(r.workers[0], c.Hosts()[0], 0, http.HTTP11).Drain()
+}
+
+// A breaker that was open when its cluster was replaced is not shown as open for ever: the new cluster has breakers of its own.
+func TestBreakerGaugesOfAReplacedCluster(t *testing.T) {
+	r := newRig(t, 1)
+	one := "{name: a, type: STATIC, connect_timeout: %ds, circuit_breakers: {thresholds: [{max_retries: 1}]}}"
+	r.update(fmt.Sprintf(one, 1))
+	r.m.Start()
+	retries := cluster.RetriesOf(r.m.Slot("a").Load())
+	if !retries.TryAcquire() {
+		t.Fatal("the first retry")
+	}
+	r.want(map[string]string{"cluster.a.circuit_breakers.default.rq_retry_open": "1"})
+	r.update(fmt.Sprintf(one, 2))
+	r.step()
+	if now := cluster.RetriesOf(r.m.Slot("a").Load()); now == retries {
+		t.Fatal("the cluster was not replaced")
+	}
+	r.want(map[string]string{"cluster.a.circuit_breakers.default.rq_retry_open": "0"})
+	retries.Release()
+	r.want(map[string]string{"cluster.a.circuit_breakers.default.rq_retry_open": "0"})
 }
 
 func TestPoolLimit(t *testing.T) {

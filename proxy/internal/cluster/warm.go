@@ -115,6 +115,7 @@ func (m *Manager) retire(g *generation, next *Cluster) {
 		}
 	})
 	c.settings.Retire()
+	c.hideGauges(m.d)
 	c.eachLocal(m.d, func(_ *event.Worker, l *local) { l.drainAll() })
 	c.release(m.d)
 }
