@@ -44,7 +44,7 @@ func (e *Error) Classify() {
 	}
 	switch {
 	case e.Kind != "":
-	case strings.Contains(e.Msg, "not supported"):
+	case strings.Contains(e.Msg, "not supported"), strings.Contains(e.Msg, "supported yet"):
 		e.Kind = Unsupported
 	default:
 		e.Kind = Invalid

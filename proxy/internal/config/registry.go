@@ -87,13 +87,13 @@ func unknownType(r Resolver, url string) Error {
 	x := Error{Kind: UnknownType, Msg: "could not find @type '" + shortenTo(url, 256) + "'"}
 	name := typeName(url)
 	names := typeNames(r)
-	if s := nearestWithin(name, names, 4); s != "" {
-		x.Suggestion = typePrefix + s
-		return x
-	}
 	if knownToEnvoy(name) && !slices.ContainsFunc(names, func(n string) bool { return packageOf(n) == packageOf(name) }) {
 		x.Kind, x.Extension = Unsupported, name
 		x.Msg += ": not supported yet: " + packageOf(name) + " is an extension of Envoy that this build does not have"
+		return x
+	}
+	if s := nearestWithin(name, names, 4); s != "" {
+		x.Suggestion = typePrefix + s
 		return x
 	}
 	if strings.Contains(name, ".v2.") {

@@ -31,7 +31,8 @@ type All struct {
 type File struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
-	// Verdict is "runs", "unsupported" (nothing is wrong with it, and this build lacks something) or "refused" (Envoy refuses it, too).
+	// Verdict is "runs", "unsupported" (this build lacks something, and what is wrong besides may follow from that) or "refused" (Envoy
+	// refuses it, too).
 	Verdict    string            `json:"verdict"`
 	Problems   []proxy.Problem   `json:"problems"`
 	More       int               `json:"more,omitempty"` // problems beyond the limit
@@ -40,6 +41,7 @@ type File struct {
 	Differs    []Difference      `json:"differs,omitempty"`
 	Has        map[string]int    `json:"has,omitempty"` // listeners, clusters, virtual hosts, routes
 	root       *configfile.Value // nil if it could not be read
+	pure       bool              // all problems are of what is not supported
 }
 
 // Extension is a message that an @type names.
@@ -100,24 +102,22 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 	r := proxy.Check(path, o, opts...)
 	<-done
 	f.OK, f.Problems, f.More, f.Notes = r.OK(), r.Problems, r.More, r.Notes
-	f.Verdict = "runs"
 	missing := map[string]bool{}
 	var fields []string
+	lacking := map[string]bool{} // resources that need what is not there
 	for i := range f.Problems {
 		p := &f.Problems[i]
-		switch {
-		case !unsupported(p):
-			f.Verdict = "refused"
+		if !unsupported(p) {
 			continue
-		case f.Verdict == "runs":
-			f.Verdict = "unsupported"
 		}
+		lacking[resource(p.Path)] = true
 		if p.Extension != "" {
 			missing[p.Extension] = true
 		} else {
 			fields = append(fields, p.Path)
 		}
 	}
+	f.judge(lacking)
 	if f.root != nil {
 		f.below(fields, missing)
 		f.extensions(missing)
@@ -125,6 +125,34 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		f.Differs = differences(f.root)
 	}
 	return f
+}
+
+// judge says what the problems mean together. What is wrong with a resource that needs something which is not there may follow from
+// that, unless it is a mistake in the text itself.
+func (f *File) judge(lacking map[string]bool) {
+	f.Verdict, f.pure = "runs", true
+	for i := range f.Problems {
+		p := &f.Problems[i]
+		if unsupported(p) {
+			continue
+		}
+		f.pure = false
+		if p.Kind != proxy.Invalid && p.Kind != proxy.UnknownType || !lacking[resource(p.Path)] {
+			f.Verdict = "refused"
+			return
+		}
+	}
+	if len(f.Problems) > 0 {
+		f.Verdict = "unsupported"
+	}
+}
+
+// resource is the part of a path that names a resource: static_resources.listeners[3].
+func resource(path string) string {
+	if i := strings.IndexByte(path, ']'); i >= 0 {
+		return path[:i+1]
+	}
+	return path
 }
 
 // unsupported tells whether Envoy would take what p is about. Regular expressions of stats tags are ECMAScript there, and RE2 here.
@@ -175,7 +203,10 @@ func (f *File) Says() string {
 	case "runs":
 		return "runs as it is"
 	case "unsupported":
-		return "does not run yet: " + problems + ", nothing that Envoy would refuse"
+		if f.pure {
+			return "does not run yet: " + problems + ", nothing that Envoy would refuse"
+		}
+		return "does not run yet: " + problems + ", some of which may follow from what is not supported"
 	}
 	return "is refused: " + problems
 }
