@@ -115,12 +115,15 @@ func markBlanks(src []byte, doc *yaml.Node) []byte {
 	}
 	walk(doc)
 	for i, n := range nodes {
+		if n.Line < 1 || n.Line > len(lines) { // an empty value behind the last line
+			continue
+		}
 		if n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && strings.Contains(lines[n.Line-1], n.Value) {
 			continue // it stands in one line
 		}
 		end := len(lines)
 		if i+1 < len(nodes) {
-			end = nodes[i+1].Line - 1
+			end = min(nodes[i+1].Line-1, end)
 		}
 		for l := n.Line; l <= end; l++ {
 			inside[l] = true

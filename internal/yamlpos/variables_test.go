@@ -148,7 +148,7 @@ func TestFormat(t *testing.T) {
 }
 
 func FuzzFormat(f *testing.F) {
-	for _, s := range []string{"a: 1 # x\n\nb: [1,\n2]", "# x\n- a\n\n- {b: c}", "a: |\n  x\n\n  y\n", "a: 'x\n\n  y'\n", "? a\n: b"} {
+	for _, s := range []string{"a: 1 # x\n\nb: [1,\n2]", "# x\n- a\n\n- {b: c}", "a: |\n  x\n\n  y\n", "a: 'x\n\n  y'\n", "? a\n: b", "?", "- ? >-\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
