@@ -26,13 +26,13 @@ var diffManagers = map[string]string{
 
 func diffListeners() []string { return slices.Sorted(maps.Keys(diffManagers)) }
 
-// diffBootstrap is the same for both proxies, but for the upstream. All but one listener tell in the bodies of their local replies why.
-func diffBootstrap(upstream string) string {
+// diffBootstrap is the same for both proxies, but for the upstream and the log. All but one listener tell in the bodies of their local replies why.
+func diffBootstrap(upstream, log string) string {
 	c := new(config).cluster("up", upstream)
 	for _, name := range diffListeners() {
 		more := diffManagers[name]
 		if name != "default" {
-			more += `, local_reply_config: {body_format: {text_format: "details %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %PROTOCOL%\r\n"}}`
+			more += `, local_reply_config: {body_format: {text_format_source: {inline_string: "details %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %PROTOCOL%\r\n"}}}`
 		}
 		more = strings.TrimPrefix(strings.ReplaceAll(more, "\n", ""), ", ")
 		if more != "" {
@@ -45,11 +45,13 @@ func diffBootstrap(upstream string) string {
     - filters:
       - name: hcm
         typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: %[1]s,
+          access_log: [{name: file, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: %[4]s,
+            log_format: {text_format_source: {inline_string: %[5]s}}}}],
           route_config: {name: r, request_headers_to_add: [{header: {key: x-tag, value: "%%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%%"},
             append_action: OVERWRITE_IF_EXISTS_OR_ADD}],
             virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {connect_matcher: {}}, route: {cluster: up1}}, {match: {prefix: /}, route: {cluster: up1}}]}]},
           http_filters: [{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]%[3]s}`,
-			name, socketAddress("127.0.0.1:0"), more)
+			name, socketAddress("127.0.0.1:0"), more, quote(log), strings.ReplaceAll(quote(logFormat), `\\n`, `\n`))
 	}
 	return c.String()
 }

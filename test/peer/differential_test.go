@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,9 @@ func TestHTTP1Differential(t *testing.T) {
 		})
 	}
 	all.Wait()
+	found.hearAgain(pair)
 	found.report(inputs - first)
+	found.same.compare(t, pair)
 }
 
 // say writes the streams of a file, a line each: listener, bytes as Go writes them, places where they are cut.
@@ -88,13 +91,16 @@ func number(t *testing.T, env string, def uint64) uint64 {
 type judged struct {
 	*proxy
 	upstream *recorder
+	log      string
 }
 
 func judges(t *testing.T) (pair [2]*judged) {
 	t.Helper()
 	for i, command := range [][]string{realEnvoy(t), dragoman(t)} {
 		up := newRecorder(t)
-		pair[i] = &judged{startProxy(t, command, diffBootstrap(up.addr)), up}
+		log := filepath.Join(t.TempDir(), "access.log")
+		command = append(command, "--file-flush-interval-msec", "200")
+		pair[i] = &judged{startProxy(t, command, diffBootstrap(up.addr, log)), up, log}
 	}
 	return pair
 }
@@ -104,6 +110,8 @@ type finding struct {
 	number uint64
 	in     byteStream
 	said   [2]talk
+	// original is the stream before anything was left away.
+	original byteStream
 }
 
 // findings collects them by their kind. owner: its mutex.
@@ -113,6 +121,7 @@ type findings struct {
 	kinds map[string][]finding
 	known map[string]int
 	slow  int
+	same  ledger
 }
 
 // judge compares, again and with more patience if there is a difference, and makes the stream as small as it can be.
@@ -120,6 +129,7 @@ func (f *findings) judge(pair [2]*judged, i uint64, in *byteStream) {
 	for k, p := range paces {
 		said := both(pair, in, p)
 		if said[0].String() == said[1].String() && said[0].failed == nil {
+			f.same.add(entry{i, in, [2]string{said[0].from, said[1].from}})
 			if k > 0 {
 				f.mu.Lock()
 				f.slow++
@@ -128,7 +138,7 @@ func (f *findings) judge(pair [2]*judged, i uint64, in *byteStream) {
 			return
 		}
 		if k == len(paces)-1 {
-			f.add(finding{i, *in, said}, pair)
+			f.add(finding{i, *in, said, *in}, pair)
 		}
 	}
 }
@@ -153,6 +163,20 @@ func (f *findings) add(d finding, pair [2]*judged) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.kinds[kind] = append(f.kinds[kind], d)
+}
+
+// hearAgain tries each difference once more, now that the proxies have nothing else to do: a proxy that had no time reads two pieces as one.
+func (f *findings) hearAgain(pair [2]*judged) {
+	for kind, list := range f.kinds {
+		f.kinds[kind] = slices.DeleteFunc(list, func(d finding) bool {
+			said := both(pair, &d.original, paces[3])
+			return said[0].String() == said[1].String()
+		})
+		if len(f.kinds[kind]) == 0 {
+			delete(f.kinds, kind)
+			f.slow++
+		}
+	}
 }
 
 // kindOf is a difference in a few words.
@@ -208,30 +232,39 @@ func shrink(pair [2]*judged, d *finding) {
 			return false
 		}
 		said := both(pair, &in, paces[1])
-		x := finding{d.number, in, said}
+		x := finding{d.number, in, said, d.original}
 		if said[0].failed != nil || said[1].failed != nil || said[0].String() == said[1].String() || kindOf(&x) != kind || explained(&x) != "" {
 			return false
 		}
 		*d = x
 		return true
 	}
-	if len(d.in.cuts) > 0 {
-		whole := d.in
-		whole.cuts = nil
-		same(whole)
+	if v := *d.in.varied(); len(v.cuts) > 0 {
+		v.cuts = nil
+		same(d.in.with(v))
 	}
-	for size := len(d.in.bytes) / 2; size > 0 && tries > 0; size /= 2 {
-		for at := 0; at+size <= len(d.in.bytes); {
-			if !same(without(d.in, at, size)) {
+	for size := len(d.in.varied().bytes) / 2; size > 0 && tries > 0; size /= 2 {
+		for at := 0; at+size <= len(d.in.varied().bytes); {
+			if !same(d.in.with(without(*d.in.varied(), at, size))) {
 				at += size
 			}
 		}
 	}
 }
 
+// with is a stream with something else varied.
+func (s *byteStream) with(v byteStream) byteStream {
+	if s.answer == nil {
+		return v
+	}
+	out := *s
+	out.answer = &v
+	return out
+}
+
 // without is a stream without some bytes.
 func without(in byteStream, at, n int) byteStream {
-	out := byteStream{listener: in.listener, bytes: slices.Concat(in.bytes[:at], in.bytes[at+n:])}
+	out := byteStream{listener: in.listener, answer: in.answer, bytes: slices.Concat(in.bytes[:at], in.bytes[at+n:])}
 	for _, c := range in.cuts {
 		if c > at {
 			c = max(at, c-n)
@@ -249,10 +282,18 @@ func (f *findings) report(inputs uint64) {
 		list := f.kinds[kind]
 		total += len(list)
 		d := list[0]
-		f.t.Errorf("%s: %d, such as number %d\n%q %v\nenvoy    %q closed=%v\n  %q\ndragoman %q closed=%v\n  %q %v", kind, len(list), d.number, d.in.bytes, d.in.cuts,
+		f.t.Errorf("%s: %d, such as number %d\n%q %v%s\nenvoy    %q closed=%v\n  %q\ndragoman %q closed=%v\n  %q %v", kind, len(list), d.number, d.in.bytes, d.in.cuts, d.in.says(),
 			d.said[0].answer, d.said[0].closed, d.said[0].forward, d.said[1].answer, d.said[1].closed, d.said[1].forward, d.said[1].failed)
 	}
 	f.t.Logf("%d streams, %d unexplained differences, %d explained %v, %d settled by patience", inputs, total, sum1(f.known), f.known, f.slow)
+}
+
+// says is the answer in words.
+func (s *byteStream) says() string {
+	if s.answer == nil {
+		return ""
+	}
+	return fmt.Sprintf(" answer %q %v %s", s.answer.bytes, s.answer.cuts, s.answer.listener)
 }
 
 func sum1(m map[string]int) (n int) {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // recorder is an upstream that keeps what it was sent, byte for byte, by the client that it was sent for: the proxy notes the
@@ -20,6 +22,41 @@ type recorder struct {
 	addr string
 	mu   sync.Mutex
 	seen map[string][]string
+	// scripts are the answers to /answer, by client.
+	scripts map[string]script
+}
+
+type script struct {
+	answer *byteStream
+	pace   pace
+}
+
+// prepare sets what a client's request is answered with.
+func (r *recorder) prepare(tag string, a *byteStream, p pace) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.scripts[tag] = script{a, p}
+}
+
+// play gives a client's answer. end: the connection is of no further use.
+func (r *recorder) play(c net.Conn, tag string) (end bool) {
+	r.mu.Lock()
+	s := r.scripts[tag]
+	r.mu.Unlock()
+	if s.answer == nil {
+		return true
+	}
+	at := 0
+	for _, cut := range append(s.answer.cuts[:len(s.answer.cuts):len(s.answer.cuts)], len(s.answer.bytes)) {
+		if at > 0 {
+			<-time.After(s.pace.between)
+		}
+		if _, err := c.Write(s.answer.bytes[at:cut]); err != nil {
+			return true
+		}
+		at = cut
+	}
+	return s.answer.listener == "close"
 }
 
 func newRecorder(t *testing.T) *recorder {
@@ -28,7 +65,7 @@ func newRecorder(t *testing.T) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{addr: l.Addr().String(), seen: map[string][]string{}}
+	r := &recorder{addr: l.Addr().String(), seen: map[string][]string{}, scripts: map[string]script{}}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -69,6 +106,12 @@ func (r *recorder) serve(c net.Conn) {
 			return
 		}
 		tag := tagOf(head)
+		if strings.Contains(head, " /answer HTTP/1.1\r\n") {
+			if _, err := readBody(in, head); err != nil || r.play(c, tag) {
+				return
+			}
+			continue
+		}
 		if fieldOf(head, "upgrade") != "" || strings.HasPrefix(head, "CONNECT ") {
 			r.tunnel(c, in, tag, head)
 			return
@@ -87,10 +130,12 @@ func (r *recorder) serve(c net.Conn) {
 // sameFraming makes two ways to say that a body is empty one: which of them a proxy takes depends on whether it had a connection at hand.
 func sameFraming(head, body string) string {
 	if body == "\r\n" {
-		head = strings.Replace(head, "transfer-encoding: chunked\r\n", "content-length: 0\r\n", 1)
+		head = chunkedField.ReplaceAllString(head, "content-length: 0\r\n")
 	}
 	return head
 }
+
+var chunkedField = regexp.MustCompile(`(?i)transfer-encoding: chunked\r\n`)
 
 // tunnel grants another protocol, and echoes it.
 func (r *recorder) tunnel(c net.Conn, in io.Reader, tag, head string) {

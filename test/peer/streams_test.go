@@ -13,6 +13,16 @@ type byteStream struct {
 	listener string
 	bytes    []byte
 	cuts     []int
+	// answer is what the upstream says to /answer; its listener is "close" if it closes then.
+	answer *byteStream
+}
+
+// varied is what is varied about a stream.
+func (s *byteStream) varied() *byteStream {
+	if s.answer != nil {
+		return s.answer
+	}
+	return s
 }
 
 // generator makes byte streams of HTTP/1 requests, most of them broken somewhere. The same seed and number make the same stream.

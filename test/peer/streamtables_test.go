@@ -69,3 +69,20 @@ var headers = [][]string{
 	{"sec-websocket-key", "x"}, {"location", "/x"}, {"status", "200"}, {"path", "/x"}, {"method", "GET"}, {"scheme", "https"}, {"protocol", "x"}, {"authority", "x"},
 	{"content-length", "0"}, {"content-length ", "5"}, {"transfer-encoding ", "chunked"}, {"transfer_encoding", "chunked"}, {"content_length", "5"}, {"refresh", "x"},
 }
+
+// What upstreams say.
+var (
+	answerCodes = []string{"200", "204", "304", "206", "404", "500", "503", "101", "100", "199", "201", "299", "302", "99", "1000", "20", "2000", "abc", "", "0200", "-200", "600",
+		"999", "426", "20x", "+200"}
+	reasonPhrases = []string{"OK", "", "Not OK at all", "\x80", "a\tb", "\x00", "é", "\x7f", "OK ", "\r"}
+	answerFields  = [][]string{
+		{"connection", "close", "keep-alive", "upgrade", "x-a", "Close"}, {"proxy-connection", "close"}, {"keep-alive", "timeout=1"},
+		{"server", "up", ""}, {"date", "Thu, 01 Jan 1970 00:00:00 GMT", "x"}, {"content-type", "text/plain", "application/grpc"}, {"location", "/x"}, {"set-cookie", "a=b", "c=d"},
+		{"x-a", "1", "", "\x80", "a,b"}, {"X-Proper-Case", "1"}, {"x_u", "1"}, {"via", "1.1 up"}, {"trailer", "x-t"}, {"upgrade", "websocket", "h2c", "foo"}, {"alt-svc", "x"},
+		{"x-envoy-upstream-service-time", "5"}, {"x-envoy-overloaded", "true"}, {"x-envoy-degraded", "true"}, {"x-envoy-immediate-health-check-fail", "true"}, {"x-envoy-foo", "x"},
+		{"x-envoy-attempt-count", "2"}, {"x-envoy-decorator-operation", "x"}, {"x-request-id", "up"}, {"grpc-status", "0", "5", "x"}, {"grpc-message", "m"}, {"www-authenticate", "Basic"},
+		{"content-encoding", "gzip"}, {"etag", "x"}, {"vary", "a", "b"}, {"host", "up"}, {":status", "404"}, {"status", "404"}, {"te", "trailers"}, {"http2-settings", "x"},
+		{"proxy-status", "x"}, {"x-forwarded-for", "1.2.3.4"}, {"strict-transport-security", "x"}, {"content-length", "0", "5"}, {"transfer-encoding", "chunked", "gzip"},
+		{"x-envoy-ratelimited", "true"}, {"retry-after", "1"}, {"expect", "100-continue"}, {"warning", "x"}, {"age", "1"},
+	}
+)

@@ -19,6 +19,7 @@ type talk struct {
 	closed  bool // by the proxy, before the client was done
 	reset   bool
 	forward []string
+	from    string // the client's address
 	failed  error
 }
 
@@ -140,7 +141,11 @@ func both(pair [2]*judged, in *byteStream, p pace) (said [2]talk) {
 	for i, j := range pair {
 		wg.Go(func() {
 			from := nextSource()
+			if in.answer != nil {
+				j.upstream.prepare(from.String(), in.answer, p)
+			}
 			said[i] = speak(j.addr(in.listener), from, in, p)
+			said[i].from = from.String()
 			said[i].forward = j.upstream.take(from.String())
 		})
 	}

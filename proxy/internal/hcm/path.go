@@ -272,14 +272,15 @@ func (s *Stream) normalizeHost(head *http.HeaderMap) {
 		return
 	}
 	host := f.Value
-	name, port := splitPort(host)
-	if cfg.StripTrailingDot && strings.HasSuffix(name, ".") {
-		name = name[:len(name)-1]
-		host = name
-		if port != "" {
-			host = s.arena.Concat(name, ":", port)
+	if i := strings.LastIndexByte(host, '.'); cfg.StripTrailingDot && i >= 0 {
+		switch {
+		case i == len(host)-1:
+			host = host[:i]
+		case host[i+1] == ':': // what follows is taken for a port
+			host = s.arena.Concat(host[:i], host[i+1:])
 		}
 	}
+	name, port := splitPort(host)
 	if port != "" && (cfg.StripAnyPort || cfg.StripMatchingPort && port == portOf(s.h.c.Info.Local)) && head.Get(http.Method) != "CONNECT" {
 		host = name
 	}

@@ -43,7 +43,7 @@ func (m *message) dechunk(p *Pool, o *Options, b []byte, max int) (n int, done b
 			n++
 			m.line = 0
 			if m.chunk = chunkData; m.left == 0 {
-				m.chunk = chunkTrailer
+				m.chunk, m.term = chunkTrailer, '\n'
 			}
 		case chunkData:
 			k := len(b) - n
@@ -129,6 +129,11 @@ func (m *message) endOfData(o *Options, b []byte) (n int, err *codec.Err) {
 	return 1, nil
 }
 
+// whole tells whether the last chunk was seen: what is wrong then is no longer the body's fault.
+func (m *message) whole() bool {
+	return m.phase == phaseChunked && (m.chunk == chunkTrailer || m.left == 0 && (m.chunk == chunkExt || m.chunk == chunkLF))
+}
+
 func hexDigit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
@@ -147,7 +152,12 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	if len(m.part) == 0 && len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
 		return 2, true, nil
 	}
-	raw, n, err := m.gather(p, b, max, true, ErrTrailerTooLarge)
+	skipped, done := m.lineEnds(b)
+	if done || skipped == len(b) {
+		return skipped, done, nil
+	}
+	raw, n, err := m.gather(p, b[skipped:], max, true, ErrTrailerTooLarge)
+	n += skipped
 	if raw == nil {
 		return n, false, err
 	}
@@ -175,4 +185,23 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 		m.trailers.Init(m.h.Arena())
 	}
 	return n, true, nil
+}
+
+// lineEnds reads over what of line ends is behind the last chunk. As for Envoy's parser an empty line ends the message, and CRs that end no
+// line are nothing.
+func (m *message) lineEnds(b []byte) (n int, done bool) {
+	if m.term == 0 {
+		return 0, false // a trailer has begun
+	}
+	for ; n < len(b); n++ {
+		if b[n] != '\r' && b[n] != '\n' {
+			m.term = 0
+			return n, false
+		}
+		m.term = m.term<<8 | uint32(b[n])
+		if m.term&0xffff == '\n'<<8|'\n' || m.term&0xffffff == '\n'<<16|'\r'<<8|'\n' {
+			return n + 1, true
+		}
+	}
+	return n, false
 }

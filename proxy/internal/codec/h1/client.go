@@ -239,6 +239,9 @@ func (x *exchange) checkPartial(had int) *codec.Err {
 func (c *Client) body(x *exchange, b []byte) (n int, err *codec.Err) {
 	n, done, err := x.message.body(c.pool, c.opts, b, c.maxHead())
 	if err != nil {
+		if x.whole() && x.pending() {
+			x.dec.DecodeData(x.taken(), false)
+		}
 		x.drop()
 		return n, err
 	}

@@ -38,6 +38,7 @@ type messageState struct {
 	action  Underscores // for trailers
 	scanned int         // how much of head has been searched for its end
 	line    int         // bytes of the chunk-size line
+	term    uint32      // the last line ends behind the last chunk, 0 when something else has come
 	dropped int         // fields that the last header block lost, see Counter
 }
 

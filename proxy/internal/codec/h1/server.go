@@ -228,6 +228,9 @@ func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
 	n, done, err := r.message.body(s.pool, s.opts, b, s.maxHead())
 	s.countDropped(r)
 	if err != nil {
+		if r.whole() && r.pending() {
+			r.dec.DecodeData(r.taken(), false)
+		}
 		r.drop()
 		return n, s.fail(r, err)
 	}

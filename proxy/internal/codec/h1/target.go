@@ -175,7 +175,7 @@ func splitTarget(t []byte, connect bool) (scheme, authority, path string, err *c
 		}
 	}
 	if i := bytes.IndexByte(rest, '@'); i >= 0 {
-		if connect {
+		if connect && i > 0 {
 			return "", "", "", ErrInvalidURL
 		}
 		rest = rest[i+1:]

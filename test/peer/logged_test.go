@@ -1,0 +1,119 @@
+//go:build peers
+
+package peer_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// logFormat is what both proxies log of a request: whose it is, then what is said of it.
+const logFormat = `%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT% %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %PROTOCOL% ` +
+	`%REQ(:METHOD)% %REQ(:AUTHORITY)% %REQ(:PATH)% %BYTES_RECEIVED% %BYTES_SENT% %UPSTREAM_REQUEST_ATTEMPT_COUNT%\n`
+
+// ledger remembers which clients said the same, to compare later what was logged of them. owner: its mutex.
+type ledger struct {
+	mu   sync.Mutex
+	list []entry
+}
+
+type entry struct {
+	number uint64
+	in     *byteStream
+	from   [2]string
+}
+
+func (l *ledger) add(e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, e)
+}
+
+// compare reads the logs once they are written, and reports how many clients have other lines in one than in the other. Who has is heard
+// again, now that the proxies have nothing else to do: what is logged of a client that leaves depends on when it does.
+func (l *ledger) compare(t *testing.T, pair [2]*judged) {
+	t.Helper()
+	lines := readLogs(t, pair)
+	var again ledger
+	for _, e := range l.list {
+		if same, _ := e.logged(lines); same {
+			continue
+		}
+		said := both(pair, e.in, paces[3])
+		again.add(entry{e.number, e.in, [2]string{said[0].from, said[1].from}})
+	}
+	lines = readLogs(t, pair)
+	kinds := map[string]int{}
+	sample := map[string]entry{}
+	for _, e := range again.list {
+		if same, kind := e.logged(lines); !same {
+			if kinds[kind]++; kinds[kind] == 1 {
+				sample[kind] = e
+			}
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		e := sample[k]
+		t.Errorf("log %s: %d, such as number %d, %s %.700q %v%s", k, kinds[k], e.number, e.in.listener, e.in.bytes, e.in.cuts, e.in.says())
+	}
+	t.Logf("%d clients' logs compared, %d again", len(l.list), len(again.list))
+}
+
+// logged compares a client's lines, and tells the first difference in a few words.
+func (e *entry) logged(lines [2]map[string][]string) (same bool, kind string) {
+	a, b := lines[0][e.from[0]], lines[1][e.from[1]]
+	if n := len(b); len(a) == n+1 && a[n] == nothingCame && strings.HasSuffix(strings.TrimRight(string(e.in.bytes), "\r"), "\n") {
+		a = a[:n] // an empty line behind the last request
+	}
+	if strings.HasPrefix("PRI * HTTP/2.0", string(e.in.bytes)) || slices.Equal(a, b) || crInFraming.Match(e.in.bytes) || len(twoCodings.FindAll(e.in.bytes, 2)) > 1 {
+		return true, ""
+	}
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return false, fmt.Sprintf("%.90q / %.90q", a[i], b[i])
+		}
+	}
+	return false, fmt.Sprintf("%d lines / %d", len(a), len(b))
+}
+
+// nothingCame is the line of a request of which nothing came.
+const nothingCame = "0 DC downstream_remote_disconnect HTTP/1.1 - - - 0 0 0"
+
+// readLogs waits until nothing is written any more.
+func readLogs(t *testing.T, pair [2]*judged) (lines [2]map[string][]string) {
+	t.Helper()
+	size := -1
+	eventually(t, "logs are written", func() bool {
+		<-time.After(time.Second) // five times as long as it takes until a line is written
+		before := size
+		size = 0
+		for i, j := range pair {
+			lines[i] = readLog(t, j.log)
+			for _, l := range lines[i] {
+				size += len(l)
+			}
+		}
+		return size == before
+	})
+	return lines
+}
+
+func readLog(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for l := range strings.Lines(string(b)) {
+		from, rest, _ := strings.Cut(strings.TrimSuffix(l, "\n"), " ")
+		out[from] = append(out[from], rest)
+	}
+	return out
+}
