@@ -15,6 +15,8 @@ func explained(d *finding) string {
 	switch {
 	case longer && bytes.Contains(d.in.bytes, []byte("HEAD")) && strings.HasSuffix(b.answer, "\r\n\r\n") && !statusLine.MatchString(rest):
 		return "refused HEAD requests"
+	case d.in.answer != nil:
+		return explainedAnswer(d.in.answer.bytes, b.answer)
 	case flooded(a.answer, b.answer) || flooded(b.answer, a.answer):
 		return "responses that wait"
 	case afterCR(d.in):
@@ -26,6 +28,28 @@ func explained(d *finding) string {
 	}
 	return ""
 }
+
+// explainedAnswer is explained for what an upstream said.
+func explainedAnswer(said []byte, ours string) string {
+	code := finalCode.FindSubmatch(said)
+	switch {
+	case strings.Contains(ours, "websocket_handshake_unsuccessful"):
+		return "failed WebSocket handshakes"
+	case strings.HasPrefix(ours, "HTTP/1.1 502 ") && code != nil && !threeDigits.Match(code[1]):
+		return "status codes of other than three digits"
+	case strings.HasPrefix(ours, "HTTP/1.1 502 ") && !goodLength.Match(said):
+		return "unusable lengths of answers without a body"
+	case crInFraming.Match(said) || len(twoCodings.FindAll(said, 2)) > 1:
+		return "CR within framing fields"
+	}
+	return ""
+}
+
+var (
+	finalCode   = regexp.MustCompile(`(?s)^(?:HTTP/1\.1\s+1\d\d.*?\n\r?\n)*HTTP/\d\.\d\s+(\S*)`)
+	threeDigits = regexp.MustCompile(`^[1-9]\d\d$`)
+	goodLength  = regexp.MustCompile(`(?i)content-length[ \t]*:[ \t]*\d+[ \t]*\r?\n`)
+)
 
 // flooded tells whether one proxy went on where the other had two responses that nobody had read yet, and ended it: which response is read by
 // when is a matter of time.

@@ -292,6 +292,7 @@ func (a *attempt) Decode1xx(h *http.HeaderMap) {
 
 func (a *attempt) answer1xx(h *http.HeaderMap) {
 	if a.r.try == a {
+		a.r.informed = a.r.informed || h.StatusCode() <= 103
 		a.r.cb.Encode1xx(h)
 	}
 }

@@ -358,7 +358,7 @@ func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
 		return
 	}
 	details := "upstream_reset_before_response_started{"
-	if r.sent {
+	if r.sent || r.informed {
 		details = "upstream_reset_after_response_started{"
 	}
 	details += detail(reason, failure) + "}"

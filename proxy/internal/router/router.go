@@ -137,6 +137,7 @@ type routerState struct {
 	ended     bool // the whole request is here
 	headOnly  bool // it is a head without a body
 	sent      bool // a response's head went to the client
+	informed  bool // an informational one did
 	done      bool
 	above     bool // the client does not keep up
 	held      bool // we hold the client back

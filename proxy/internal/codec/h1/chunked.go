@@ -95,6 +95,9 @@ func (m *message) sizeByte(c byte) *codec.Err {
 		m.chunk = chunkLF
 	case ';', ' ', '\t':
 		m.chunk = chunkExt
+	case '\n':
+		m.chunk = chunkExt
+		return ErrChunkExtension
 	default:
 		return ErrChunkSize
 	}

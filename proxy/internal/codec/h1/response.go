@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"bytes"
+
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 )
@@ -34,6 +36,9 @@ func parseStatusLine(b []byte) (s statusLine, err *codec.Err) {
 
 // slowStatusLine takes any run of blanks between the parts.
 func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
+	if whole := b; len(bytes.Fields(whole)) < 3 && controls(whole) {
+		return s, ErrFieldValue // nothing after it is looked at
+	}
 	b = trimControls(b)
 	v, rest := word(b)
 	if len(v) == 0 {
@@ -50,9 +55,6 @@ func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
 func (s *statusLine) setCode(b []byte) *codec.Err {
 	if !s.digits(b) {
 		return ErrStatusLine
-	}
-	if _, st := value(s.reason); st == valueBad {
-		return ErrFieldValue
 	}
 	return nil
 }
