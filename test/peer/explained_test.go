@@ -16,6 +16,9 @@ func explained(d *finding) string {
 	case longer && bytes.Contains(d.in.bytes, []byte("HEAD")) && strings.HasSuffix(b.answer, "\r\n\r\n") && !statusLine.MatchString(rest):
 		return "refused HEAD requests"
 	case d.in.answer != nil:
+		if bytes.Contains(d.in.bytes, []byte("upgrade: websocket")) && strings.Contains(b.answer, "ontent-") && !strings.Contains(b.answer, " 101 ") {
+			return "failed WebSocket handshakes"
+		}
 		return explainedAnswer(d.in.answer.bytes, b.answer)
 	case flooded(a.answer, b.answer) || flooded(b.answer, a.answer):
 		return "responses that wait"
@@ -33,8 +36,6 @@ func explained(d *finding) string {
 func explainedAnswer(said []byte, ours string) string {
 	code := finalCode.FindSubmatch(said)
 	switch {
-	case strings.Contains(ours, "websocket_handshake_unsuccessful"):
-		return "failed WebSocket handshakes"
 	case strings.HasPrefix(ours, "HTTP/1.1 502 ") && code != nil && !threeDigits.Match(code[1]):
 		return "status codes of other than three digits"
 	case strings.HasPrefix(ours, "HTTP/1.1 502 ") && !goodLength.Match(said):
@@ -48,7 +49,7 @@ func explainedAnswer(said []byte, ours string) string {
 var (
 	finalCode   = regexp.MustCompile(`(?s)^(?:HTTP/1\.1\s+1\d\d.*?\n\r?\n)*HTTP/\d\.\d\s+(\S*)`)
 	threeDigits = regexp.MustCompile(`^[1-9]\d\d$`)
-	goodLength  = regexp.MustCompile(`(?i)content-length[ \t]*:[ \t]*\d+[ \t]*\r?\n`)
+	goodLength  = regexp.MustCompile(`(?i)content-length[ \t]*:[ \t]*\d+[ \t]*\r?\n[^ \t]`)
 )
 
 // flooded tells whether one proxy went on where the other had two responses that nobody had read yet, and ended it: which response is read by
