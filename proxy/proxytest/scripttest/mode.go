@@ -99,6 +99,15 @@ func (p Protocol) downstream() string {
 		alpn + `], tls_certificates: [{certificate_chain: {inline_string: ` + quote(identity().cert) + `}, private_key: {inline_string: ` + quote(identity().key) + `}}]}}}`
 }
 
+// Cluster is what a further cluster of the mode's upstreams needs to speak with them: fields of the message, each with ", " before it.
+func (m Mode) Cluster() string {
+	s := ""
+	for _, f := range m.Up.upstream() {
+		s += ", " + f
+	}
+	return s
+}
+
 // upstream are the fields of a cluster for a protocol.
 func (p Protocol) upstream() (fields []string) {
 	if p.TLS() {
