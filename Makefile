@@ -5,6 +5,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 CACHE    ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/dragoman-dev
 RACE     ?= ./...
+SOAK     ?= 30m
 
 MODULE   := github.com/dragoman-proxy/dragoman
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
@@ -14,7 +15,7 @@ STAMP    := -X $(MODULE)/internal/version.revision=$(REVISION) -X $(MODULE)/inte
             $(if $(RELEASE),-X $(MODULE)/internal/version.release=$(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test docs race test-std test-sim fuzz lint lint-own cross golangci test-peers conform dist test-dist fmt clean
+.PHONY: help run build test docs race test-std test-sim soak storm fuzz lint lint-own cross golangci test-peers conform dist test-dist fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,12 @@ test-std: ## the command on the portable driver, a goroutine per connection (tes
 
 test-sim: ## the deterministic simulation with new seeds; SEED=n repeats one
 	$(GO) test -count=1 -v ./test/sim/...
+
+soak: ## half of the load that fits, with all that goes wrong, for SOAK (30m): memory must not grow, nothing may be left
+	DRAGOMAN_SOAK=$(SOAK) $(GO) test -count=1 -timeout=24h -v -run='^TestSoak$$' ./test/bench
+
+storm: ## what changes of 4,521 clusters cost under load, and what long streams hold: minutes, and both cores
+	$(GO) test -count=1 -timeout=1h -v -run='^(TestChurn|TestStreamsPinLittle)$$' ./test/bench -full
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' tools/fuzz.sh $(FUZZTIME)
