@@ -120,7 +120,8 @@ func (b *listenerBuild) build() error {
 				" (they wait in the backlog; is the limit of open files too low?)")
 		})
 	}
-	if !p.GetIgnoreGlobalConnLimit() {
+	// The overload manager's limit does not hold for a listener that bypasses it; the runtime's does. It has no actions yet.
+	if !p.GetIgnoreGlobalConnLimit() && !(p.GetBypassOverloadManager() && s.overload.Monitored()) {
 		l.Admit = s.overload
 	}
 	if t := p.GetListenerFiltersTimeout(); t != nil {
