@@ -72,6 +72,13 @@ type Driver interface {
 	SetOption(h Handle, o *SocketOption) syscall.Errno
 }
 
+// Holder is a Driver that can wait without giving up the goroutine's P.
+type Holder interface {
+	// WaitHeld is Wait for a short time, at most some milliseconds: until it returns nobody else can run on this P, and what
+	// wants to stop the world must first interrupt it by a signal.
+	WaitHeld(dst []Ready, timeout time.Duration) int
+}
+
 // Splicer is a Driver that can move bytes between sockets inside the kernel (Linux: splice(2) over a pipe).
 type Splicer interface {
 	// NewPipe returns a pipe of about size bytes.

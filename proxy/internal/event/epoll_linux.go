@@ -14,7 +14,8 @@ import (
 // epoll is the Driver of Linux: edge-triggered epoll and raw, non-blocking system calls.
 //
 // I/O goes through RawSyscall: it skips the scheduler's entry and exit (about 60 ns a call, and no other goroutine can take the
-// P away), which is right only because no call can block. Only the wait, when idle, goes through Syscall.
+// P away), which is right only because no call can block. Only the wait, when idle, goes through Syscall; a short one that is
+// told to keep the P does not (WaitHeld).
 type epoll struct {
 	ep, wake int32
 	ev       []epollEvent
@@ -61,18 +62,30 @@ func (d *epoll) Close() {
 }
 
 func (d *epoll) Wait(dst []Ready, timeout time.Duration) int {
-	max := min(len(dst), len(d.ev))
-	var r uintptr
-	var e syscall.Errno
 	if timeout == 0 {
-		r, _, e = syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(d.ep), uintptr(unsafe.Pointer(&d.ev[0])), uintptr(max), 0, 0, 0)
-	} else {
-		ms := -1
-		if timeout > 0 {
-			ms = int((timeout + time.Millisecond - 1) / time.Millisecond)
-		}
-		r, _, e = syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(d.ep), uintptr(unsafe.Pointer(&d.ev[0])), uintptr(max), uintptr(ms), 0, 0)
+		return d.WaitHeld(dst, 0)
 	}
+	ms := -1
+	if timeout > 0 {
+		ms = milliseconds(timeout)
+	}
+	most := min(len(dst), len(d.ev))
+	r, _, e := syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(d.ep), uintptr(unsafe.Pointer(&d.ev[0])), uintptr(most), uintptr(ms), 0, 0)
+	return d.take(dst, r, e)
+}
+
+// WaitHeld implements Holder.
+func (d *epoll) WaitHeld(dst []Ready, timeout time.Duration) int {
+	most := min(len(dst), len(d.ev))
+	r, _, e := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(d.ep), uintptr(unsafe.Pointer(&d.ev[0])), uintptr(most),
+		uintptr(milliseconds(timeout)), 0, 0)
+	return d.take(dst, r, e)
+}
+
+func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }
+
+// take turns the kernel's r events into ours.
+func (d *epoll) take(dst []Ready, r uintptr, e syscall.Errno) int {
 	if e != 0 { // EINTR: the runtime preempts by SIGURG
 		return 0
 	}

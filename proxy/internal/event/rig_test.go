@@ -63,7 +63,7 @@ func newReal(name string) kind {
 				t.Fatal(err)
 			}
 			r.workers = append(r.workers, event.New(event.Config{
-				Index: i, Name: fmt.Sprint("worker_", i), Driver: d, Clock: clk, Rand: rand.New(),
+				Index: i, Name: fmt.Sprint("worker_", i), Driver: d, Clock: clk, Rand: rand.New(), KeepP: true,
 			}))
 			guards[i].Fn = func() {}
 		}

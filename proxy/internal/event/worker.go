@@ -29,6 +29,18 @@ const (
 	MaxReads = 4
 )
 
+// Waiting with and without the goroutine's P. A wait that gives it up wakes the runtime's monitor thread, which then looks every
+// 20 us, takes the P away, and costs as many context switches as the worker itself. While events come in quick succession the
+// P is kept instead, and the monitor falls asleep. Where they are rare, keeping it would only keep the monitor awake.
+const (
+	// longGap is a time between the starts of two passes that is not quick.
+	longGap = time.Millisecond
+	// manyShortGaps is how many quick passes in a row make the worker keep its P.
+	manyShortGaps = 64
+	// holdTime is how long a wait may keep the P. A wait of that length is a long gap: the next one gives it up.
+	holdTime = 2 * time.Millisecond
+)
+
 // ReadBufferSize is the size in bytes of the worker's read buffer, which all its connections share.
 const ReadBufferSize = 64 << 10
 
@@ -85,6 +97,9 @@ type Worker struct {
 	postHead int
 	signaled bool
 
+	holder    Holder // nil if the P is not to be kept
+	shortGaps int    // passes since the last long gap
+
 	stopped bool
 	trimAt  int64
 }
@@ -125,11 +140,16 @@ type Config struct {
 	Clock  clock.Clock
 	Rand   *rand.Source
 	Stats  *stats.Shard
+	// KeepP lets short waits keep the goroutine's P. Set it only where the process has a P for each worker and at least one more.
+	KeepP bool
 }
 
 // New returns a Worker. It does nothing until Run or Step.
 func New(c Config) *Worker {
 	w := &Worker{Index: c.Index, Name: c.Name, Driver: c.Driver, Rand: c.Rand, Stats: c.Stats, clk: c.Clock}
+	if c.KeepP {
+		w.holder, _ = c.Driver.(Holder)
+	}
 	w.ReadBuffer = make([]byte, ReadBufferSize)
 	w.ready = make([]Ready, MaxEvents)
 	w.setNow()
@@ -276,16 +296,15 @@ func (w *Worker) Run() {
 // Step runs one pass: wait (if wait is set and nothing else is to be done), events, timers, posts, what was left over, flushes,
 // deletions. It returns the number of things done.
 func (w *Worker) Step(wait bool) int {
-	// A poll that does not wait goes first: under load it saves the scheduler's entry and exit around a blocking call.
-	n := w.Driver.Wait(w.ready, 0)
-	if n == 0 && wait && w.Idle() {
-		timeout := w.NextTimer()
-		if timeout != 0 {
-			n = w.Driver.Wait(w.ready, timeout)
-		}
-	}
+	n := w.wait(wait)
+	before := w.now
 	w.setNow()
 	start := w.now
+	if start-before < int64(longGap) {
+		w.shortGaps++
+	} else {
+		w.shortGaps = 0
+	}
 	for i := range w.ready[:n] {
 		e := &w.ready[i]
 		if s := w.slot(e.H); s != nil && s.gen == e.Gen && s.h != nil {
@@ -310,6 +329,25 @@ func (w *Worker) Step(wait bool) int {
 	if w.now-w.trimAt > int64(5*time.Second) {
 		w.trimAt = w.now
 		w.Bufs.Trim()
+	}
+	return n
+}
+
+// wait takes what is ready; if block is set and nothing else is to be done, it waits for it.
+func (w *Worker) wait(block bool) int {
+	if block && w.holder != nil && w.shortGaps >= manyShortGaps && w.Idle() {
+		timeout := holdTime
+		if t := w.timers.nextTick(); t >= 0 {
+			timeout = min(timeout, max(time.Duration(t<<tickShift-w.now), 0))
+		}
+		return w.holder.WaitHeld(w.ready, timeout)
+	}
+	// A poll that does not wait goes first: under load it saves the scheduler's entry and exit around a blocking call.
+	n := w.Driver.Wait(w.ready, 0)
+	if n == 0 && block && w.Idle() {
+		if timeout := w.NextTimer(); timeout != 0 {
+			n = w.Driver.Wait(w.ready, timeout)
+		}
 	}
 	return n
 }

@@ -200,7 +200,8 @@ func (s *Server) makeWorkers() error {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		return event.New(event.Config{Index: i, Name: name, Driver: d, Clock: s.cfg.Clock, Rand: s.cfg.Rand(name), Stats: sh}), nil
+		return event.New(event.Config{Index: i, Name: name, Driver: d, Clock: s.cfg.Clock, Rand: s.cfg.Rand(name), Stats: sh,
+			KeepP: i >= 0 && sparePs(s.cfg.Concurrency)}), nil
 	}
 	var err error
 	if s.main, err = make(-1, "main_thread", s.store.Main()); err != nil {

@@ -28,6 +28,9 @@ func (t *threads) start(w *event.Worker, locked bool, done func()) {
 	}()
 }
 
+// sparePs tells whether so many workers leave Ps to everything else in the process.
+func sparePs(workers int) bool { return runtime.GOMAXPROCS(0) > workers }
+
 // wait returns when all loops have ended.
 func (t *threads) wait() { t.wg.Wait() }
 
