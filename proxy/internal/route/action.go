@@ -85,6 +85,9 @@ func (d *RedirectAction) Path(h *http.HeaderMap, a *http.Arena, formatted string
 		out, changed = d.Regex.Replace(p), true
 	case formatted != "":
 		out, changed = formatted, true
+		if strings.IndexByte(out, '?') >= 0 {
+			return out, true
+		}
 	}
 	if d.StripQuery {
 		return out, changed || q != ""

@@ -67,6 +67,13 @@ func TestLocation(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.redirect, got, c.want)
 		}
 	}
+	h := headers("GET /p?x h")
+	e := table(t, routes("{match: {prefix: /}, redirect: {path_rewrite: '%PROTOCOL%'}}")).Match(&route.Request{Headers: h})
+	for formatted, want := range map[string]string{"/n": "http://h/n?x", "/n?y": "http://h/n?y", "": "http://h/p?x"} {
+		if got := e.RedirectTo.Location(h, h.Arena(), formatted); got != want {
+			t.Errorf("formatted %q: %s, want %s", formatted, got, want)
+		}
+	}
 	for name, want := range map[string]int{"MOVED_PERMANENTLY": 301, "FOUND": 302, "SEE_OTHER": 303, "TEMPORARY_REDIRECT": 307, "PERMANENT_REDIRECT": 308} {
 		e := table(t, routes("{match: {prefix: /}, redirect: {response_code: "+name+"}}")).Match(&route.Request{Headers: headers("GET / a")})
 		if e.RedirectTo.Code != want {

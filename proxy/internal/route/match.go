@@ -246,7 +246,7 @@ func (m *headerMatch) Match(h *http.HeaderMap) bool {
 		}
 	}
 	if m.present != nil {
-		return found == *m.present != m.invert
+		return (found || m.missing) == *m.present != m.invert
 	}
 	if !found {
 		if m.missing {
@@ -265,9 +265,13 @@ func (m *headerMatch) matchValue(v string) bool {
 	return m.value.Match(v)
 }
 
+// parseInt reads a number as Envoy does: with a sign, or without.
 func parseInt(s string) (int64, bool) {
 	neg := strings.HasPrefix(s, "-")
-	n, ok := parseUint(strings.TrimPrefix(s, "-"))
+	if neg || strings.HasPrefix(s, "+") {
+		s = s[1:]
+	}
+	n, ok := parseUint(s)
 	if !ok || n > 1<<62 {
 		return 0, false
 	}

@@ -196,6 +196,8 @@ func (s *mutation) put(h *http.HeaderMap, v string) {
 	case s.id != http.None:
 		h.SetConst(s.id, v)
 	default:
-		h.SetName(s.name, v)
+		// What is replaced moves to the end.
+		h.RemoveName(s.name)
+		h.AddView(s.id, s.name, v)
 	}
 }

@@ -27,7 +27,11 @@ func (r *Router) rewrite(h *http.HeaderMap) {
 	n, ok := "", false
 	if rt.PathFormat != nil {
 		n = h.Arena().Copy(route.Evaluate(r.w, rt.PathFormat, r.info))
-		ok = n != ""
+		if ok = n != ""; ok {
+			if i := strings.IndexByte(path, '?'); i >= 0 {
+				n = h.Arena().Concat(n, path[i:])
+			}
+		}
 	} else {
 		n, ok = rt.RewritePath(path, h.Arena())
 	}
@@ -58,6 +62,9 @@ func (r *Router) rewrite(h *http.HeaderMap) {
 }
 
 func (r *Router) setHost(h *http.HeaderMap, old, host string) {
+	if !r.cfg.SuppressEnvoyHeaders {
+		h.SetConst(http.EnvoyOriginalHost, old)
+	}
 	if r.rt.AppendXFH {
 		if v := h.Find(http.XForwardedHost); v != nil {
 			if last := v.Value[strings.LastIndexByte(v.Value, ',')+1:]; last != old {
@@ -66,9 +73,6 @@ func (r *Router) setHost(h *http.HeaderMap, old, host string) {
 		} else {
 			h.AddConst(http.XForwardedHost, old)
 		}
-	}
-	if !r.cfg.SuppressEnvoyHeaders {
-		h.SetConst(http.EnvoyOriginalHost, old)
 	}
 	h.SetConst(http.Authority, host)
 }
