@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,7 @@ func (l *ledger) compare(t *testing.T, pair [2]*judged) {
 // logged compares a client's lines, and tells the first difference in a few words.
 func (e *entry) logged(lines [2]map[string][]string) (same bool, kind string) {
 	a, b := lines[0][e.from[0]], lines[1][e.from[1]]
-	if n := len(b); len(a) == n+1 && a[n] == nothingCame && strings.HasSuffix(strings.TrimRight(string(e.in.bytes), "\r"), "\n") {
+	if n := len(b); len(a) == n+1 && a[n] == nothingCame && emptyLine.Match(e.in.bytes) {
 		a = a[:n] // an empty line behind the last request
 	}
 	if e.in.answer != nil && explainedAnswer(e.in.answer.bytes, "HTTP/1.1 502 ") != "" {
@@ -84,6 +85,9 @@ func (e *entry) logged(lines [2]map[string][]string) (same bool, kind string) {
 	}
 	return false, fmt.Sprintf("%d lines / %d", len(a), len(b))
 }
+
+// emptyLine is what of one may stand at the end.
+var emptyLine = regexp.MustCompile(`(^|\n)\r*$`)
 
 // nothingCame is the line of a request of which nothing came.
 const nothingCame = "0 DC downstream_remote_disconnect HTTP/1.1 - - - 0 0 0"
