@@ -100,6 +100,9 @@ func (c *Conn) finish() {
 		c.Info.SetEnd().CloseType = "LocalReset"
 	}
 	if c.h != event.NoHandle {
+		if w, ok := c.handler.(Watcher); ok && c.connected && c.why.Remote {
+			w.OnBroken()
+		}
 		c.w.Close(c.h, c.why.Reset && !c.why.Remote)
 		c.h = event.NoHandle
 	}

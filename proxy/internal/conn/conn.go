@@ -32,6 +32,9 @@ type Handler interface {
 	OnClose(why Closed)
 }
 
+// Watcher is a Handler that wants to look at the socket of a connection that the peer has ended, before it is closed.
+type Watcher interface{ OnBroken() }
+
 // Closed says how a connection ended.
 type Closed struct {
 	// Remote: the peer ended it. Local closes have it false.
@@ -228,6 +231,26 @@ func (c *Conn) IsOpen() bool { return c.state <= open }
 
 // Connected tells whether an outgoing connection, or the transport's handshake, is done.
 func (c *Conn) Connected() bool { return c.connected }
+
+// Peek looks at what the peer has sent and nobody has read: something (1), its end (0 without an error), nothing (EAGAIN), or an error.
+// ok is false where the driver cannot tell.
+func (c *Conn) Peek() (n int, e syscall.Errno, ok bool) {
+	p, ok := c.w.Driver.(event.Prober)
+	if !ok || c.h == event.NoHandle || c.state != open {
+		return 0, 0, false
+	}
+	n, e = p.Peek(c.h)
+	return n, e, true
+}
+
+// Acknowledged returns how many bytes of those that went out the peer's system has acknowledged, if that is known.
+func (c *Conn) Acknowledged() (n uint64, ok bool) {
+	p, ok := c.w.Driver.(event.Prober)
+	if !ok || c.h == event.NoHandle {
+		return 0, false
+	}
+	return p.Acknowledged(c.h)
+}
 
 // Above tells whether the write buffer is over its limit.
 func (c *Conn) Above() bool { return c.above }

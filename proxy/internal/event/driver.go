@@ -90,6 +90,16 @@ type Splicer interface {
 	ClosePipe(p Pipe)
 }
 
+// Prober is a Driver that can look at a connection without taking anything from it.
+type Prober interface {
+	// Peek tells what Recv would find: something (1), the end of the stream (0 without an error), nothing (EAGAIN), or an error, which
+	// may be told by this alone.
+	Peek(h Handle) (n int, err syscall.Errno)
+	// Acknowledged returns how many bytes of all that Send took the peer's system has acknowledged; ok is false if that is not known.
+	// It may be asked after an error, until CloseHandle.
+	Acknowledged(h Handle) (n uint64, ok bool)
+}
+
 // Sharer is a Driver that may be handed a connection that another one of its kind has accepted, before either has added it.
 type Sharer interface{ SharedHandles() bool }
 

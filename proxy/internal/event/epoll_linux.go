@@ -22,6 +22,8 @@ type epoll struct {
 	iov      [maxIov]syscall.Iovec
 	msg      syscall.Msghdr
 	sa       syscall.RawSockaddrAny
+	info     unix.TCPInfo
+	peek     byte
 }
 
 // maxIov is how many runs one Send takes.

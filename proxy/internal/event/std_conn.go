@@ -251,6 +251,27 @@ func (d *std) Recv(h Handle, p []byte) (int, syscall.Errno) {
 	return 0, syscall.EAGAIN
 }
 
+// Peek implements Prober.
+func (d *std) Peek(h Handle) (int, syscall.Errno) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.get(h)
+	switch {
+	case s == nil:
+		return 0, syscall.EBADF
+	case s.listener != nil:
+		return 0, syscall.ENOTCONN
+	case s.in.n > 0:
+		return 1, 0
+	case s.ended || s.broken:
+		return 0, s.rdErr
+	}
+	return 0, syscall.EAGAIN
+}
+
+// Acknowledged implements Prober: the system does not say it portably.
+func (d *std) Acknowledged(Handle) (uint64, bool) { return 0, false }
+
 // takeError returns the pending error, once.
 func (s *stdSock) takeError() syscall.Errno {
 	e := s.rdErr

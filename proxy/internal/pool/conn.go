@@ -37,6 +37,11 @@ type Conn struct {
 	age   *event.Timer
 	alive *keepalive // nil mostly
 
+	// written are the bytes that went out; mark is what they were when the connection was used after it was idle, and since when it is
+	// idle now.
+	written, mark uint64
+	since         int64
+
 	h1        h1Stream
 	streams   uint64 // streams that it has carried
 	left      uint32 // streams that it may still carry
@@ -48,6 +53,8 @@ type Conn struct {
 	gone      bool // the peer sends no more
 	broken    bool // a stream ended badly, which ends the connection
 	reading   bool // within the codec's Dispatch
+	reused    bool // it has served something before it was idle last
+	progress  Progress
 	protocol  http.Proto
 }
 
@@ -123,6 +130,7 @@ func (c *Conn) attach(r *Request) {
 	}
 	if c.active == 0 {
 		w.Disarm(&c.timer)
+		c.begun()
 	}
 	c.active++
 	c.streams++
@@ -212,6 +220,7 @@ func (c *Conn) settle() {
 }
 
 func (c *Conn) armIdle() {
+	c.since = c.pool.w.Now()
 	if t := c.pool.s.IdleTimeout; t > 0 {
 		c.pool.w.Arm(&c.timer, t)
 	}
@@ -333,6 +342,7 @@ func (c *Conn) OnData(b []byte) int {
 // OnEOF implements conn.Handler.
 func (c *Conn) OnEOF() {
 	c.gone = true
+	c.OnBroken()
 	c.lostStreams()
 	c.unlist()
 	if h, ok := c.codec.(*h1.Client); !ok || !h.EndsWithConnection() {
@@ -371,5 +381,6 @@ func (c *Conn) OnRead(n int) {
 
 // OnWritten implements conn.Counter.
 func (c *Conn) OnWritten(n int) {
+	c.written += uint64(n)
 	c.pool.w.Stats.Add(c.pool.s.Stats.Counter(stats.ClusterUpstreamCxTxBytesTotal), uint64(n))
 }

@@ -71,7 +71,7 @@ func (p *Pool) Start(r *Request) {
 		r.CB.OnPoolFailure(http.ResetOverflow, "", nil)
 		return
 	}
-	if c := p.ready.head; c != nil {
+	if c := p.usable(); c != nil {
 		c.attach(r)
 		return
 	}
@@ -127,10 +127,14 @@ func (p *Pool) Run() {
 
 // serve gives what waits to connections that have room.
 func (p *Pool) serve() {
-	for p.first != nil && p.ready.head != nil {
+	for p.first != nil {
+		c := p.usable()
+		if c == nil {
+			break
+		}
 		r := p.first
 		p.unqueue(r)
-		p.ready.head.attach(r)
+		c.attach(r)
 	}
 	p.connect()
 }

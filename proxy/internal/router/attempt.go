@@ -36,6 +36,7 @@ type attempt struct {
 type attemptState struct {
 	r     *Router
 	host  *host.Host
+	conn  *pool.Conn         // of the stream
 	enc   codec.ClientStream // until the stream is over in both directions
 	up    *stream.Upstream   // where what is known of the attempt goes: the request's Info, or a place of its own
 	raw   *tcpStream         // nil mostly
@@ -81,6 +82,7 @@ func (a *attempt) startPool(p *pool.Pool) {
 
 // OnPoolReady is the pool's: the stream is there.
 func (a *attempt) OnPoolReady(s codec.ClientStream, c *pool.Conn) {
+	a.conn = c
 	a.up.Protocol, a.up.Streams = c.Protocol(), c.Streams()
 	a.ready(s, c.Info())
 }

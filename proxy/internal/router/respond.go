@@ -345,7 +345,7 @@ func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
 	if m := a.host.Monitor; m != nil && reason != http.ResetOverflow {
 		m.PutResult(resultOf(reason))
 	}
-	if r.retryReset(a, reason) {
+	if r.retryReset(a, reason) || r.resend(a, reason) {
 		return
 	}
 	code := 503

@@ -147,6 +147,7 @@ type routerState struct {
 	grpc      bool
 	altCode   bool // timeouts are answered with 204
 	timedOut  bool // the last attempt was
+	resent    bool // the request was sent again without a retry policy
 	websocket bool
 	connect   bool
 	hedge     bool // a per-try timeout does not end the attempt
@@ -258,13 +259,7 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 
 // start makes an attempt on a host: its pool, a stream of it.
 func (r *Router) start(h *host.Host) {
-	r.host = h
-	if r.retry.policy != nil {
-		r.remember(h)
-	}
-	a := r.l.attempt()
-	a.begin(r, h)
-	r.try = a
+	a := r.prepare(h)
 	if c := r.upstreamChain(); c != nil {
 		a.filtered(c)
 	}
@@ -276,6 +271,18 @@ func (r *Router) start(h *host.Host) {
 	if a.chained {
 		a.feed()
 	}
+}
+
+// prepare begins an attempt on a host that has not asked for a stream yet.
+func (r *Router) prepare(h *host.Host) *attempt {
+	r.host = h
+	if r.retry.policy != nil {
+		r.remember(h)
+	}
+	a := r.l.attempt()
+	a.begin(r, h)
+	r.try = a
+	return a
 }
 
 // again makes another attempt after the back-off.

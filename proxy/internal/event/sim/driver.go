@@ -215,6 +215,23 @@ func (d *driver) Send(h event.Handle, p [][]byte) (int, syscall.Errno) {
 	return e.send(p)
 }
 
+// Peek implements event.Prober.
+func (d *driver) Peek(h event.Handle) (int, syscall.Errno) {
+	e, err := d.conn(h)
+	if err != 0 {
+		return 0, err
+	}
+	return e.peek()
+}
+
+// Acknowledged implements event.Prober. What has arrived counts at once, before the news of it would be here.
+func (d *driver) Acknowledged(h event.Handle) (uint64, bool) {
+	if s := d.get(h); s != nil && s.end != nil {
+		return s.end.arrived, true
+	}
+	return 0, false
+}
+
 func (d *driver) CloseWrite(h event.Handle) syscall.Errno {
 	e, err := d.conn(h)
 	if err != 0 {

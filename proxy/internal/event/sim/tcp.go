@@ -31,10 +31,11 @@ type end struct {
 
 	out     queue
 	outSize int
-	flying  int   // bytes of out that are on their way: they take room until they have arrived
-	busy    int64 // when what was sent last arrives: nothing may come before it
-	full    bool  // the owner was told EAGAIN or less than all: an edge is owed
-	fin     bool  // the owner has ended its side
+	flying  int    // bytes of out that are on their way: they take room until they have arrived
+	arrived uint64 // bytes of out that have arrived where somebody may read them
+	busy    int64  // when what was sent last arrives: nothing may come before it
+	full    bool   // the owner was told EAGAIN or less than all: an edge is owed
+	fin     bool   // the owner has ended its side
 	finSent bool
 }
 
@@ -97,6 +98,16 @@ func (e *end) recv(p []byte) (int, syscall.Errno) {
 		return 0, e.takeError()
 	case e.broken || e.finIn:
 		return 0, 0
+	}
+	return 0, syscall.EAGAIN
+}
+
+func (e *end) peek() (int, syscall.Errno) {
+	switch {
+	case e.in.len() > 0:
+		return 1, 0
+	case e.broken || e.finIn:
+		return 0, e.err
 	}
 	return 0, syscall.EAGAIN
 }
@@ -217,6 +228,7 @@ func (e *end) deliver(b []byte) {
 		far.sendRST()
 		return
 	}
+	e.arrived += uint64(len(b))
 	far.in.write(b)
 	far.tell(event.Readable)
 	e.acked()
