@@ -82,6 +82,10 @@ type httpConfig struct {
 func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
 	o := &poolOptions{}
 	o.ConnectTimeout = duration(cfg.GetConnectTimeout(), pool.DefaultConnectTimeout)
+	o.Preconnect = cfg.GetPreconnectPolicy().GetPerUpstreamPreconnectRatio().GetValue()
+	if n := cfg.GetPreconnectPolicy().GetPredictivePreconnectRatio(); n != nil && n.GetValue() != 1 {
+		return nil, notYet("preconnect_policy.predictive_preconnect_ratio")
+	}
 	o.BufferLimit = number(cfg.GetPerConnectionBufferLimitBytes(), pool.DefaultBufferLimit)
 	var errs config.Errors
 	errs.Collect("", buildSockets(cfg, d, &o.Options))
@@ -185,10 +189,6 @@ func (c *httpConfig) buildCommon(o *poolOptions) error {
 	o.MaxDuration = duration(x.GetMaxConnectionDuration(), 0)
 	if n := x.GetMaxRequestsPerConnection(); n != nil {
 		o.MaxRequests = n.GetValue()
-	}
-	switch {
-	case x.GetMaxConnectionDurationJitter() != nil:
-		return notYet(c.path + path + "max_connection_duration_jitter")
 	}
 	o.MaxStreamDuration = duration(x.GetMaxStreamDuration(), 0)
 	kb := number(x.GetMaxResponseHeadersKb(), 0)

@@ -133,6 +133,7 @@ func (c *Conn) attach(r *Request) {
 		c.begun()
 	}
 	c.active++
+	p.active++
 	c.streams++
 	if c.left != Unlimited {
 		if c.left--; c.left == 0 {
@@ -160,6 +161,7 @@ func (c *Conn) attach(r *Request) {
 func (c *Conn) streamEnded() {
 	p := c.pool
 	c.active--
+	p.active--
 	p.w.Stats.GaugeSub(p.s.Stats.Gauge(stats.ClusterUpstreamRqActive), 1)
 	p.breakers.Requests.Release()
 }

@@ -32,6 +32,7 @@ type Pool struct {
 	// Requests that wait.
 	first, last *Request
 	waiting     int
+	active      int // streams
 	// room is how many streams the connecting connections will have room for.
 	room int
 
@@ -73,6 +74,9 @@ func (p *Pool) Start(r *Request) {
 	}
 	if c := p.usable(); c != nil {
 		c.attach(r)
+		if p.s.Preconnect > 1 {
+			p.preconnect()
+		}
 		return
 	}
 	if !p.breakers.Pending.TryAcquire() {
@@ -91,6 +95,9 @@ func (p *Pool) connect() {
 			return
 		}
 		p.open()
+	}
+	if p.s.Preconnect > 1 && p.waiting+p.active > 0 {
+		p.preconnect()
 	}
 }
 

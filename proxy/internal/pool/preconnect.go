@@ -1,0 +1,32 @@
+package pool
+
+import "github.com/dragoman-proxy/dragoman/proxy/internal/host"
+
+// maxPreconnects bounds the connections that one request opens ahead of those to come. With ratios of at most 3 no more are needed in a
+// steady state; a host that has come back must not be flooded.
+const maxPreconnects = 3
+
+// preconnect opens connections for streams to come, if the cluster asks for it: so many that there is room for the ratio times the
+// streams that there are and wait. Hosts that are not healthy get none. (Envoy's preconnect_policy.)
+func (p *Pool) preconnect() {
+	ratio := p.s.Preconnect
+	if ratio <= 1 || p.leaving() || p.host.Health() != host.Healthy {
+		return
+	}
+	for range maxPreconnects {
+		streams := p.waiting + p.active
+		if float64(streams)*ratio <= float64(p.capacity()+p.active) || !p.mayConnect() {
+			return
+		}
+		p.open()
+	}
+}
+
+// capacity is how many more streams there is room for, on connections that are being made too.
+func (p *Pool) capacity() int {
+	n := p.room
+	for c := p.ready.head; c != nil; c = c.next {
+		n += c.capacity()
+	}
+	return n
+}
