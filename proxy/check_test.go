@@ -36,10 +36,11 @@ static_resources:
           route_config:
             virtual_hosts:
             - name: v
-              domains: ["*"]
+              domains: ["*", "*"]
               routes:
+              - {match: {prefix: /}, route: {cluster: nope}}
               - {match: {prefix: /}, route: {cluster: c}}
-              - {match: {prefix: /}, direct_response: {status: 99}}
+              - {match: {safe_regex: {regex: "("}}, direct_response: {status: 99}}
           http_filters:
           - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
           - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
@@ -70,8 +71,11 @@ func TestCheckTellsEverythingAtOnce(t *testing.T) {
 		"11 unsupported static_resources.clusters[2].filters",
 		"12 unsupported static_resources.clusters[3].cluster_type.typed_config",
 		"20 rule " + hcm + ".stat_prefix",
-		"27 rule " + vh + ".routes[1].direct_response.status",
-		"29 invalid " + hcm + ".http_filters[0]",
+		"24 invalid " + vh + ".domains[1]",
+		"26 invalid " + vh + ".routes[0].route.cluster",
+		"28 invalid " + vh + ".routes[2].match",
+		"28 rule " + vh + ".routes[2].direct_response.status",
+		"30 invalid " + hcm + ".http_filters[0]",
 	}
 	var got []string
 	for _, p := range r.Problems {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -156,6 +157,9 @@ func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
 	errs.Collect("", err)
 	errs.Collect("", buildLB(cfg, d, &o))
 	errs.Collect("", buildDNS(cfg, &o.DNS))
+	if cfg.GetEdsClusterConfig() != nil && o.Type != EDS && err == nil {
+		errs.Collect("eds_cluster_config", errors.New("eds_cluster_config set in a non-EDS cluster"))
+	}
 	common := cfg.GetCommonLbConfig()
 	o.MergeWindow = duration(common.GetUpdateMergeWindow(), time.Second)
 	o.DrainOnChange = common.GetCloseConnectionsOnHostSetChange()

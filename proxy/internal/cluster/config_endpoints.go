@@ -31,7 +31,7 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 		for _, l := range a.localities {
 			for _, e := range l.endpoints {
 				if !e.target.address.Valid() && e.path != "" {
-					errs.Collect(e.path+".socket_address.address", errors.New("malformed IP address: "+e.target.name+
+					errs.Collect(addressPath(&e), errors.New(badAddress(e.target.name)+
 						". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"))
 				}
 			}
@@ -43,6 +43,21 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 		}
 	}
 	return a, errs.Err()
+}
+
+// badAddress says what is wrong with an address that should be one.
+func badAddress(name string) string {
+	if name == "" {
+		return "Address must be set"
+	}
+	return "malformed IP address: " + name
+}
+
+func addressPath(e *endpoint) string {
+	if e.target.name == "" {
+		return e.path
+	}
+	return e.path + ".socket_address.address"
 }
 
 func logicalDNSShape(localities int) string {

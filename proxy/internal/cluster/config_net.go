@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
@@ -137,7 +136,7 @@ func buildTarget(a *corev3.Address, path string) (t target, err error) {
 	case *corev3.Address_EnvoyInternalAddress:
 		return t, notYet(path + "envoy_internal_address")
 	}
-	return t, rejected(strings.TrimSuffix(path, "."), "no address")
+	return t, nil // a name to resolve, and it is ""
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -33,6 +34,11 @@ func newSource(c *Cluster, cfg *clusterv3.Cluster, d *Deps, a *assignment) (sour
 		}
 		if d.Source == nil {
 			return nil, notYet("eds_cluster_config.eds_config")
+		}
+		if x, ok := d.Source.(sub.Checker); ok {
+			if err := x.Check(e.GetEdsConfig(), assignmentType); err != nil {
+				return nil, config.At("eds_cluster_config.eds_config", err)
+			}
 		}
 		s := &edsSource{c: c, d: d, from: e.GetEdsConfig(), name: e.GetServiceName()}
 		if s.name == "" {
@@ -141,7 +147,7 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 	for _, l := range a.localities {
 		for _, e := range l.endpoints {
 			if !e.target.address.Valid() {
-				return rejected(e.path, "malformed IP address: "+e.target.name+
+				return rejected(e.path, badAddress(e.target.name)+
 					". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'")
 			}
 		}

@@ -2,12 +2,15 @@ package route
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // Compile builds a table from a route configuration. Errors carry Envoy's texts.
@@ -30,7 +33,8 @@ type Builder struct {
 	old     *Table // nil: nothing can be taken over
 	at      int
 	domains domainBuilder
-	bytes   []byte // reused
+	errs    config.Errors // of all virtual hosts
+	bytes   []byte        // reused
 }
 
 // compiler is what virtual hosts are compiled with.
@@ -112,7 +116,7 @@ func (b *Builder) hash(m proto.Message) uint64 {
 	return max(xxhash.Sum64(b.bytes), 1)
 }
 
-// Step builds one virtual host, and tells whether there are more. After an error the table is given up.
+// Step builds one virtual host, and tells whether there are more. The errors of all come with the last; then the table is given up.
 func (b *Builder) Step() (more bool, err error) {
 	if more, err = b.step(); err != nil {
 		b.Abandon()
@@ -130,22 +134,26 @@ func (b *Builder) step() (more bool, err error) {
 	vh := b.rc.VirtualHosts[b.at]
 	hash := b.hash(vh)
 	v := b.same(vh, hash)
+	path := fmt.Sprintf("virtual_hosts[%d]", b.at)
 	if v == nil {
 		if v, err = b.virtualHost(b.t, vh); err != nil {
-			return false, err
+			b.errs.Collect(path, err)
+			v = &VirtualHost{} // its domains are looked at all the same
 		}
 		v.hash = hash
 	} else {
 		v.hold()
 	}
 	b.t.held = append(b.t.held, v.held...)
-	for _, d := range vh.Domains {
+	for i, d := range vh.Domains {
 		if err := b.domains.add(b.t, d, v); err != nil {
-			return false, err
+			b.errs.Collect(fmt.Sprintf("%s.domains[%d]", path, i), err)
 		}
 	}
-	b.at++
-	return b.at < len(b.rc.VirtualHosts), nil
+	if b.at++; b.at < len(b.rc.VirtualHosts) {
+		return true, nil
+	}
+	return false, b.errs.Err()
 }
 
 // same returns the virtual host of the old table that is the same as vh. It is found by its first plain domain.

@@ -14,6 +14,7 @@ import (
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
@@ -44,10 +45,10 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, hostMeta: h.meta, hostRateLimits: h.limits, virtualClusters: h.clusters}
 	var err error
 	if e.match, err = c.match(r.GetMatch()); err != nil {
-		return nil, err
+		return nil, config.At("match", err)
 	}
 	if len(r.RouteSpecifiers) > 0 {
-		return nil, errors.New("route_specifiers is not supported yet")
+		return nil, config.At("route_specifiers", errors.New("not supported yet"))
 	}
 	if r.StatPrefix != "" && r.GetRoute() != nil {
 		n := h.counters("route", r.StatPrefix)
@@ -90,13 +91,13 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	e.RequestHeaders, e.ResponseHeaders = c.join(req), c.join(resp)
 	switch a := r.Action.(type) {
 	case *routev3.Route_Route:
-		err = c.forward(e, vh, r, a.Route, resp)
+		err = config.At("route", c.forward(e, vh, r, a.Route, resp))
 	case *routev3.Route_DirectResponse:
 		e.Kind = Direct
-		err = c.direct(t, e, a.DirectResponse)
+		err = config.At("direct_response", c.direct(t, e, a.DirectResponse))
 	case *routev3.Route_Redirect:
 		e.Kind = Redirect
-		err = c.redirect(e, a.Redirect)
+		err = config.At("redirect", c.redirect(e, a.Redirect))
 	case *routev3.Route_NonForwardingAction:
 		e.Kind = NonForwarding
 	default:

@@ -19,7 +19,7 @@ import (
 func (c *compiler) cluster(e *Entry, a *routev3.RouteAction, resp [][]mutation) error {
 	switch s := a.ClusterSpecifier.(type) {
 	case *routev3.RouteAction_Cluster:
-		return c.bind(e, s.Cluster)
+		return config.At("cluster", c.bind(e, s.Cluster))
 	case *routev3.RouteAction_ClusterHeader:
 		e.ClusterHeader = strings.ToLower(s.ClusterHeader)
 		return nil

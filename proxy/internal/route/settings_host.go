@@ -24,7 +24,7 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 		return nil, err
 	}
 	if len(vh.RouteSpecifiers) > 0 {
-		return nil, fmt.Errorf("virtual host %s: route_specifiers is not supported yet", vh.Name)
+		return nil, config.At("route_specifiers", errors.New("not supported yet"))
 	}
 	h := &hostBuilder{c: c, t: t, vh: vh, meta: meta}
 	if err := h.build(v); err != nil {
@@ -39,22 +39,22 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 func (h *hostBuilder) build(v *VirtualHost) (err error) {
 	c, vh := h.c, h.vh
 	if h.limits, err = RateLimits(vh.RateLimits, c.Format, c.formats()); err != nil {
-		return fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+		return err
 	}
 	if h.clusters, err = h.virtualClusters(); err != nil {
-		return fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+		return err
 	}
 	if vh.Matcher != nil {
 		if len(vh.Routes) > 0 {
 			return errors.New("cannot set both matcher and routes on virtual host")
 		}
 		if v.tree, err = match.New(vh.Matcher, match.Options[[]*Entry]{Action: h.action, Input: onlyHeaders}); err != nil {
-			return fmt.Errorf("virtual_hosts[%s].matcher: %w", vh.Name, err)
+			return config.At("matcher", err)
 		}
 		return nil
 	}
 	if v.routes, err = h.entries(vh.Routes); err != nil {
-		return fmt.Errorf("virtual_hosts[%s].%w", vh.Name, err)
+		return config.At("routes", err)
 	}
 	v.index = newPathIndex(v.routes)
 	return nil
@@ -74,14 +74,15 @@ type hostBuilder struct {
 
 func (h *hostBuilder) entries(list []*routev3.Route) ([]*Entry, error) {
 	var out []*Entry
+	var errs config.Errors
 	for i, r := range list {
 		e, err := h.c.entry(h, r)
 		if err != nil {
-			return nil, fmt.Errorf("routes[%d]: %w", i, err)
+			errs.Collect(fmt.Sprintf("[%d]", i), err)
 		}
 		out = append(out, e)
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // action compiles an action of a virtual host's matcher: a route, or a list of them, of which the first that matches is taken.
@@ -90,6 +91,9 @@ func (h *hostBuilder) action(name string, a *anypb.Any) ([]*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	was := h.c.validate
+	h.c.validate = false // as Envoy: routes of a matcher may name clusters that there are not
+	defer func() { h.c.validate = was }()
 	switch x := m.(type) {
 	case *routev3.Route:
 		return h.entries([]*routev3.Route{x})

@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
@@ -29,7 +30,25 @@ func (s *Server) buildDynamic() {
 		d.notify = xds.NewNotify()
 		d.files.Watcher = d.notify
 	}
+	d.files.HasNode = func() bool { return s.node().GetId() != "" && s.node().GetCluster() != "" }
 	d.secrets = &secret.Manager{Source: d.files, Scope: s.store.Root(), Wait: s.wait, Wall: s.main.Wall}
+}
+
+// checkSources looks at the sources that are subscribed to when the proxy starts. It needs the clusters.
+func (s *Server) checkSources() error {
+	f, d := s.dynamic.files, s.boot.GetDynamicResources()
+	f.Primary = s.hasCluster
+	var errs config.Errors
+	if a := d.GetAdsConfig(); a != nil {
+		errs.Collect("ads_config", f.CheckADS(a, s.hasCluster))
+	}
+	if from := d.GetCdsConfig(); from != nil {
+		errs.Collect("cds_config", f.Check(from, cluster.ClusterType))
+	}
+	if from := d.GetLdsConfig(); from != nil {
+		errs.Collect("lds_config", f.Check(from, listenerType))
+	}
+	return s.located("dynamic_resources", errs.Err())
 }
 
 // buildRDS makes the shared route subscriptions; it needs the clusters.

@@ -34,6 +34,10 @@ func (s *Server) hasCluster(name string) bool {
 // buildListeners makes the static listeners. The proxy waits for what they wait for.
 func (s *Server) buildListeners() error {
 	return s.cfg.Boot.Listeners(func(it config.Item[*listenerv3.Listener]) error {
+		if s.taken(it.Message.GetName()) {
+			s.logger("config").Warn("listener '" + it.Message.GetName() + "' stands twice: the second is left out")
+			return nil // as Envoy: a static listener cannot be changed, and saying so again is no mistake
+		}
 		b, err := s.newListenerBuild(it.Message)
 		if err != nil {
 			return s.located(it.Path, err)
@@ -50,6 +54,20 @@ func (s *Server) buildListeners() error {
 		b.whenWarm(s.wait())
 		return nil
 	})
+}
+
+// taken tells whether a static listener of that name stands before, be it right or wrong. No name is never taken.
+func (s *Server) taken(name string) bool {
+	p := &s.problems
+	if name == "" {
+		return false
+	}
+	if p.listeners == nil {
+		p.listeners = map[string]bool{}
+	}
+	was := p.listeners[name]
+	p.listeners[name] = true
+	return was
 }
 
 // add makes a listener of a build one of the proxy's.

@@ -11,6 +11,8 @@ type problems struct {
 	broken bool
 	// clusters are the names of static clusters that could not be built: who names them makes no mistake.
 	clusters map[string]bool
+	// listeners are the names of static listeners.
+	listeners map[string]bool
 }
 
 // part builds one part of the proxy, and keeps what is wrong with it.

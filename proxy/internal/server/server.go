@@ -251,6 +251,7 @@ func (s *Server) build() error {
 	s.buildDynamic()
 	s.part(s.buildSecrets)
 	s.part(s.buildClusters)
+	s.part(s.checkSources)
 	s.buildCalls()
 	s.buildRDS()
 	s.part(s.buildListeners)

@@ -96,3 +96,8 @@ type Stats struct {
 	// Duration is how long updates took to apply, in ms.
 	Duration apistats.HistogramID
 }
+
+// Checker is a source that can tell, before anything is opened, whether resources of a type can be had.
+type Checker interface {
+	Check(from *corev3.ConfigSource, typeURL string) error
+}

@@ -4,9 +4,7 @@
 package xds
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -40,6 +38,10 @@ type Files struct {
 	Read func(path string) ([]byte, error)
 	// Inline reads and decodes on the main loop, for the simulation.
 	Inline bool
+	// HasNode tells whether node.id and node.cluster are known, without which Envoy subscribes to nothing; Primary whether there is a
+	// static cluster of that name whose hosts do not come over the network. nil: yes.
+	HasNode func() bool
+	Primary func(name string) bool
 	// Warn is told of updates that failed or were rejected, in Envoy's words; nil: nobody.
 	Warn func(text string)
 
@@ -54,20 +56,17 @@ type Watcher interface {
 	Watch(path string, folder bool, changed func(whole bool)) (stop func(), err error)
 }
 
-// ErrNotFile says that a configuration source is not a file.
-var ErrNotFile = errors.New("only path_config_source is supported yet")
-
 // Subscribe watches a file. owner: main loop.
 func (f *Files) Subscribe(from *corev3.ConfigSource, typeURL string, names []string, st sub.Stats, cb sub.Callbacks) (sub.Subscription, error) {
 	if err := config.Refuse(sourceGaps, from, ""); err != nil {
 		return nil, err
 	}
+	if err := f.Check(from, typeURL); err != nil {
+		return nil, err
+	}
 	k := fileKey{path: from.GetPath(), typeURL: typeURL} //nolint:staticcheck // deprecated, still read by Envoy
 	if p := from.GetPathConfigSource(); p != nil {
 		k.path, k.folder = p.Path, p.GetWatchedDirectory().GetPath()
-	}
-	if k.path == "" {
-		return nil, ErrNotFile
 	}
 	x := f.open[k]
 	if x == nil {
@@ -82,9 +81,6 @@ func (f *Files) Subscribe(from *corev3.ConfigSource, typeURL string, names []str
 }
 
 func (f *Files) openFile(k fileKey) (*file, error) {
-	if _, err := os.Stat(k.path); err != nil && f.Read == nil {
-		return nil, fmt.Errorf("paths must refer to an existing path in the system: '%s' does not exist", k.path)
-	}
 	x := &file{f: f, key: k}
 	x.timer.Fn = x.load
 	x.rest.Fn = x.forgetScratch

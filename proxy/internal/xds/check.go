@@ -1,0 +1,127 @@
+package xds
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+)
+
+const apiSource = "envoy.config.core.v3.ApiConfigSource"
+
+// Check tells whether resources of a type can be had from a source, as Envoy does while it builds what needs them. Paths in errors
+// are relative to it. owner: main loop.
+func (f *Files) Check(from *corev3.ConfigSource, typeURL string) error {
+	if err := f.CheckNode(typeURL); err != nil {
+		return err
+	}
+	switch x := from.GetConfigSourceSpecifier().(type) {
+	case *corev3.ConfigSource_Path: //nolint:staticcheck // deprecated, still read by Envoy
+		return config.At("path", f.checkPath(x.Path))
+	case *corev3.ConfigSource_PathConfigSource:
+		return config.At("path_config_source.path", f.checkPath(x.PathConfigSource.GetPath()))
+	case *corev3.ConfigSource_ApiConfigSource:
+		if err := f.checkAPI(x.ApiConfigSource); err != nil {
+			return config.At("api_config_source", err)
+		}
+		return config.At("api_config_source", errors.New("not supported yet"))
+	case *corev3.ConfigSource_Ads:
+		return config.At("ads", errors.New("not supported yet"))
+	}
+	return errors.New("Missing config source specifier in envoy::config::core::v3::ConfigSource") //nolint:staticcheck // Envoy's text
+}
+
+// CheckNode tells whether the proxy has said who it is, which is asked for before anything is subscribed to.
+func (f *Files) CheckNode(what string) error {
+	if f.HasNode == nil || f.HasNode() {
+		return nil
+	}
+	return fmt.Errorf("%s: node 'id' and 'cluster' are required. Set it either in 'node' config or via --service-node and --service-cluster options.", what)
+}
+
+func (f *Files) checkPath(path string) error {
+	if f.Read != nil {
+		return nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("paths must refer to an existing path in the system: '%s' does not exist", path)
+	}
+	return nil
+}
+
+// checkAPI checks a source that is asked over the network.
+func (f *Files) checkAPI(a *corev3.ApiConfigSource) error {
+	if err := checkNames(a, 1); err != nil {
+		return err
+	}
+	switch a.GetApiType() {
+	case corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
+		return config.At("api_type", errors.New("Unsupported config source "+a.GetApiType().String()))
+	case corev3.ApiConfigSource_REST:
+		if err := f.checkPrimary("cluster_names[0]", a.GetClusterNames()[0]); err != nil {
+			return err
+		}
+		if a.GetRefreshDelay() == nil {
+			return config.At("refresh_delay", errors.New("refresh_delay is required for REST API configuration sources"))
+		}
+		return nil
+	}
+	if g := a.GetGrpcServices()[0].GetEnvoyGrpc(); g != nil {
+		return f.checkPrimary("grpc_services[0].envoy_grpc.cluster_name", g.GetClusterName())
+	}
+	return nil
+}
+
+func (f *Files) checkPrimary(path, name string) error {
+	if f.Primary == nil || f.Primary(name) {
+		return nil
+	}
+	return config.At(path, fmt.Errorf("%s must have a statically defined non-EDS cluster: '%s' does not exist, was added via api, or is an EDS cluster", apiSource, name))
+}
+
+// CheckADS checks the source of the aggregated discovery service. known tells which clusters there are.
+func (f *Files) CheckADS(a *corev3.ApiConfigSource, known func(name string) bool) error {
+	if err := checkNames(a, 1); err != nil {
+		return err
+	}
+	if t := a.GetApiType(); t != corev3.ApiConfigSource_GRPC && t != corev3.ApiConfigSource_DELTA_GRPC {
+		return config.At("api_type", errors.New(apiSource+" type must be of non-aggregated gRPC"))
+	}
+	if err := f.CheckNode("ads"); err != nil {
+		return err
+	}
+	if g := a.GetGrpcServices()[0].GetEnvoyGrpc(); g != nil && !known(g.GetClusterName()) {
+		return config.At("grpc_services[0].envoy_grpc.cluster_name", fmt.Errorf("Unknown gRPC client cluster '%s'", g.GetClusterName())) //nolint:staticcheck // Envoy's text
+	}
+	return errors.New("not supported yet")
+}
+
+// checkNames checks that a source names what its kind is asked by, and only that.
+func checkNames(a *corev3.ApiConfigSource, services int) error {
+	names, grpc := a.GetClusterNames(), a.GetGrpcServices()
+	isGRPC := slices.Contains([]corev3.ApiConfigSource_ApiType{corev3.ApiConfigSource_GRPC, corev3.ApiConfigSource_DELTA_GRPC,
+		corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC}, a.GetApiType())
+	const kind = apiSource + "::(AGGREGATED_)(DELTA_)GRPC"
+	switch {
+	case len(names)+len(grpc) == 0:
+		return errors.New("API configs must have either a gRPC service or a cluster name defined") //nolint:staticcheck // Envoy's text
+	case isGRPC && len(names) > 0:
+		return config.At("cluster_names", errors.New(kind+" must not have a cluster name specified"))
+	case isGRPC && len(grpc) > services:
+		return config.At("grpc_services", fmt.Errorf("%s must have no more than %d gRPC services specified", kind, services))
+	case isGRPC:
+		return nil
+	case len(grpc) > 0:
+		return config.At("grpc_services", errors.New(apiSource+", if not a gRPC type, must not have a gRPC service specified"))
+	case len(names) != 1:
+		return config.At("cluster_names", errors.New(apiSource+" must have a singleton cluster name specified"))
+	case strings.HasPrefix(a.GetApiType().String(), "DEPRECATED"):
+		return config.At("api_type", errors.New("REST_LEGACY no longer a supported ApiConfigSource. Please specify an explicit supported api_type in the following config")) //nolint:staticcheck // Envoy's text
+	}
+	return nil
+}
