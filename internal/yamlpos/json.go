@@ -20,10 +20,10 @@ func parseJSON(file string, src []byte, yaml bool, o Outline) (*Tree, error) {
 	if len(src) > MaxSource {
 		return nil, &SyntaxError{Pos: Pos{File: file, Line: 1, Col: 1}, Msg: fmt.Sprintf("the file is larger than %d bytes", MaxSource)}
 	}
-	p := jsonParser{src: src, outline: o, t: &Tree{file: file, src: src, yaml: yaml}}
+	p := jsonParser{src: src, outline: o, t: &Tree{file: file, src: src, yaml: yaml, places: &places{}}}
 	switch {
 	case o.Into != nil:
-		*o.Into = Tree{file: file, src: src, nodes: o.Into.nodes[:0], aux: o.Into.aux[:0]}
+		*o.Into = Tree{file: file, src: src, nodes: o.Into.nodes[:0], aux: o.Into.aux[:0], places: &places{}}
 		p.t = o.Into
 	case len(o.Lists) == 0:
 		// One node for every 16 to 20 bytes is what machine-written configurations have; growing by doubling would cost a copy

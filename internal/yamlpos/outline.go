@@ -25,7 +25,7 @@ func (t *Tree) Expand(n Node, into *Tree) (*Tree, error) {
 	if into == nil {
 		into = &Tree{}
 	}
-	*into = Tree{file: t.file, src: t.src, nodes: into.nodes[:0], aux: into.aux[:0]}
+	*into = Tree{file: t.file, src: t.src, nodes: into.nodes[:0], aux: into.aux[:0], places: t.places}
 	p := jsonParser{src: t.src[:nd.off+nd.n], i: int(nd.off), t: into}
 	if !p.value(rawDepth, key{}) {
 		return nil, p.err

@@ -10,6 +10,8 @@ package yamlpos
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -92,11 +94,12 @@ type node struct {
 
 // Tree is a parsed document.
 type Tree struct {
-	file  string
-	src   []byte
-	aux   []byte // decoded text that does not stand in src as it is
-	nodes []node
-	yaml  bool
+	file   string
+	src    []byte
+	aux    []byte // decoded text that does not stand in src as it is
+	nodes  []node
+	yaml   bool
+	places *places // shared with the trees of Expand
 	// lookup gives the values of variables, for what Expand reads later; nil: there are none.
 	lookup func(name string) (value string, ok bool)
 }
@@ -189,9 +192,47 @@ func (t *Tree) KeyPos(n Node) Pos {
 	return t.place(t.nodes[n].keyPos)
 }
 
-func (t *Tree) place(off uint32) Pos { return placeOf(t.file, t.src, int(off)) }
+func (t *Tree) place(off uint32) Pos {
+	return t.places.of(t.file, t.src, int(off))
+}
 
-// placeOf counts lines and characters; it is only called for errors, so the source needs no line index.
+// places finds lines and columns. A few are counted; when many are asked for, lines are found by an index, and columns from the
+// place that was asked for last.
+type places struct {
+	mu     sync.Mutex
+	asked  int
+	starts []uint32 // of lines
+	line   int      // that of the last place,
+	off    int      // its offset,
+	col    int      // and its column
+}
+
+// fewPlaces is how many are found without an index.
+const fewPlaces = 16
+
+func (p *places) of(file string, src []byte, off int) Pos {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked++; p.asked <= fewPlaces {
+		return placeOf(file, src, off)
+	}
+	if p.starts == nil {
+		p.starts = lineStarts(src)
+	}
+	off = min(off, len(src))
+	line, here := slices.BinarySearch(p.starts, uint32(off))
+	if !here {
+		line-- // the line that begins before
+	}
+	from, col := int(p.starts[line]), 1
+	if p.line == line && p.off >= from && p.off <= off && p.col > 0 {
+		from, col = p.off, p.col
+	}
+	p.line, p.off, p.col = line, off, col+utf8.RuneCount(src[from:off])
+	return Pos{File: file, Line: line + 1, Col: p.col}
+}
+
+// placeOf counts lines and characters.
 func placeOf(file string, src []byte, off int) Pos {
 	off = min(off, len(src))
 	line := 1 + bytes.Count(src[:off], []byte{'\n'})

@@ -28,7 +28,7 @@ func ParseYAML(file string, src []byte) (*Tree, error) {
 	if err := yaml.Unmarshal(src, &doc); err != nil {
 		return nil, yamlError(file, src, err)
 	}
-	b := yamlBuilder{t: &Tree{file: file, src: src, yaml: true}, lines: lineStarts(src)}
+	b := yamlBuilder{t: &Tree{file: file, src: src, yaml: true, places: &places{}}, lines: lineStarts(src)}
 	root := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: 1, Column: 1}
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) > 0 {
 		root = doc.Content[0]
