@@ -195,3 +195,19 @@ func TestHeaderLevels(t *testing.T) {
 		})
 	}
 }
+
+// A formatted path keeps the query; that of a redirect may bring its own. Envoy 1.40 does the same.
+func TestFormattedPaths(t *testing.T) {
+	p := scripttest.Start(t, scripttest.Config{Routes: []string{
+		"{match: {prefix: /r}, redirect: {path_rewrite: \"/n%REQ(x-h)%\"}}", "{match: {prefix: /q}, redirect: {path_rewrite: \"/n?k=%REQ(x-h)%\"}}",
+		"{match: {prefix: /}, route: {cluster: up, path_rewrite: \"/pre%REQ(x-h)%\"}}",
+	}}.YAML(), echo)
+	for path, want := range map[string]string{"/r?a": "http://h.test/nh?a", "/q?a": "http://h.test/n?k=h"} {
+		if r := p.Ask(scripttest.Request(path, "x-h: h")); r.Get("location") != want {
+			t.Errorf("%s: to %s, want %s", path, r.Get("location"), want)
+		}
+	}
+	if r := p.Ask(scripttest.Request("/a?b", "x-h: h")); headOf(r.Body)[0] != "GET /preh?b HTTP/1.1" {
+		t.Errorf("the upstream got %s", headOf(r.Body)[0])
+	}
+}
