@@ -19,7 +19,7 @@ func TestHedging(t *testing.T) {
                   hedge_policy: {hedge_on_per_try_timeout: true}
                   retry_policy: {retry_on: "5xx,reset,connect-failure", num_retries: 2, per_try_timeout: 0.2s, retry_back_off: {base_interval: 0.1s}}`, 1)
 				seen := map[string]uint64{}
-				games(t, 25, simtest.Proxy(hedging, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 2, Stats: seen})
+				games(t, 60, simtest.Proxy(hedging, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 2, Stats: seen})
 				happened(t, seen, "cluster.b.upstream_rq_retry", "cluster.b.upstream_rq_retry_limit_exceeded")
 			})
 		}

@@ -108,7 +108,12 @@ func (u *h1Upstream) onHead(m *message) error {
 	case percent(u.rnd, k.reset):
 		u.later(func() { u.conn.Reset() })
 	case percent(u.rnd, k.closeEarly):
-		u.later(u.conn.Close)
+		u.later(func() {
+			if u.sending && u.replies[0].toClose {
+				u.replies[0].r.cut = true // its answer has begun meanwhile
+			}
+			u.conn.Close()
+		})
 	case percent(u.rnd, k.early):
 		u.later(func() { a.ready = true; u.answer() })
 	}
