@@ -44,3 +44,19 @@ func TestMirroring(t *testing.T) {
 		}
 	}
 }
+
+// Redirects to the upstreams themselves are followed: the client sees the last answer only.
+func TestInternalRedirects(t *testing.T) {
+	for down, downName := range protocols {
+		t.Run(downName, func(t *testing.T) {
+			following := strings.Replace(config(simtest.HTTP1), "route: {cluster: b, timeout: 80s}",
+				"route: {cluster: b, timeout: 80s, internal_redirect_policy: {max_internal_redirects: 2}}", 1)
+			seen := map[string]uint64{}
+			games(t, 40, simtest.Proxy(following, 2), simtest.Options{Protocol: down, Pipeline: 2, Redirects: true, Stats: seen})
+			happened(t, seen, "cluster.b.upstream_internal_redirect_succeeded_total", "http.h1.downstream_rq_5xx")
+			if n := seen["cluster.b.upstream_internal_redirect_failed_total"]; n > 0 {
+				t.Errorf("%d were not followed", n)
+			}
+		})
+	}
+}

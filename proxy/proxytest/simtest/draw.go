@@ -32,6 +32,9 @@ func size(r *rand.Source) int {
 	return 1 + r.IntN(500_000)
 }
 
+// maxRedirected is the largest body of requests that are redirected, in bytes: proxies must be able to keep it.
+const maxRedirected = 10_000
+
 // drawRequest draws what a client asks for next.
 func drawRequest(g *game, rnd *rand.Source, client string) *request {
 	r := &request{client: client, method: "GET", status: 200, down: size(rnd)}
@@ -44,6 +47,9 @@ func drawRequest(g *game, rnd *rand.Source, client string) *request {
 		r.method = "HEAD"
 	case n < 11:
 		r.status = []int{204, 304, 404, 500}[rnd.IntN(4)]
+	}
+	if g.o.Redirects && r.up <= maxRedirected {
+		r.hops = rnd.IntN(3)
 	}
 	g.ledger.add(r)
 	if g.o.Trailers {

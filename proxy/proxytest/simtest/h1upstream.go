@@ -47,6 +47,7 @@ type h1Upstream struct {
 type reply struct {
 	r     *request
 	m     *message
+	hop   int // that the answer sends the request to, 0: it is the answer
 	ready bool
 	// toClose: the end of the connection ends it, so that nobody can tell a FIN too early.
 	toClose bool
@@ -85,7 +86,8 @@ func (u *h1Upstream) onHead(m *message) error {
 		return fmt.Errorf("a request that nobody sent: %s", m.first)
 	}
 	u.g.ledger.saw(r)
-	if m.method != r.method || m.path != r.path || m.number("x-want") != r.down || m.number("x-up") != r.up || m.number("x-status") != r.status {
+	hop, path := hopOf(m.path)
+	if m.method != r.method || path != r.path || hop > r.hops || m.number("x-want") != r.down || m.number("x-up") != r.up || m.number("x-status") != r.status {
 		return fmt.Errorf("request %d changed: %s, %v", r.id, m.first, m.fields)
 	}
 	u.r, u.got, u.n = r, newBody(r, upward), 0
@@ -102,6 +104,9 @@ func (u *h1Upstream) onHead(m *message) error {
 		u.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
 	a := &reply{r: r, m: m}
+	if hop < r.hops {
+		a.hop = hop + 1
+	}
 	u.replies = append(u.replies, a)
 	k := &u.g.mischief
 	switch {
@@ -114,10 +119,18 @@ func (u *h1Upstream) onHead(m *message) error {
 			}
 			u.conn.Close()
 		})
-	case percent(u.rnd, k.early):
+	case a.hop == 0 && percent(u.rnd, k.early):
 		u.later(func() { a.ready = true; u.answer() })
 	}
 	return nil
+}
+
+// hopOf tells how often a request with this path was redirected, and its own path.
+func hopOf(path string) (n int, own string) {
+	if rest, ok := strings.CutPrefix(path, "/hop"); ok && len(rest) > 0 {
+		return int(rest[0] - '0'), rest[1:]
+	}
+	return 0, path
 }
 
 func (u *h1Upstream) onBody(p []byte) error {
@@ -222,6 +235,13 @@ func (u *h1Upstream) end(reset bool) {
 // render returns an answer in pieces, and whether the connection ends with it.
 func (u *h1Upstream) render(a *reply) (pieces [][]byte, end bool) {
 	r, k := a.r, &u.g.mischief
+	if a.hop > 0 {
+		b := fmt.Appendf(nil, "HTTP/1.1 302 Elsewhere\r\nx-id: %d\r\nlocation: http://sim.test/hop%d%s\r\ncontent-length: 3\r\n\r\n", r.id, a.hop, r.path)
+		if r.method != "HEAD" {
+			b = append(b, "hop"...)
+		}
+		return [][]byte{b}, false
+	}
 	b := fmt.Appendf(nil, "HTTP/1.1 %d Whatever\r\nX-Id: %d\r\nserver: upstream\r\n", r.status, r.id)
 	end = a.m.get("connection") == "close" || percent(u.rnd, k.sayClose)
 	if end {

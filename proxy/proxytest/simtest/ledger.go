@@ -28,6 +28,7 @@ type request struct {
 	expect bool // Expect: 100-continue
 	status int  // that the upstream is asked to answer with
 	down   int  // bytes of the answer's body
+	hops   int  // how often it is redirected before
 
 	upTrail   bool // the body has a trailer behind it
 	downTrail bool // the answer's has
@@ -94,7 +95,7 @@ func (l *ledger) excuse(r *request, how string) {
 // saw notes that an upstream has got the head of a request.
 func (l *ledger) saw(r *request) {
 	r.seen++
-	if r.seen > 1+l.g.o.Retries {
+	if r.seen > (1+l.g.o.Retries)*(1+r.hops) {
 		l.fail("request %d came to an upstream %d times", r.id, r.seen)
 	}
 }

@@ -108,6 +108,9 @@ type Options struct {
 	Upstreams int
 	// Retries is how often an upstream may see a request again.
 	Retries int
+	// Redirects lets upstreams of HTTP/1 answer some requests with a redirect to themselves first, up to twice, which the proxy must
+	// follow.
+	Redirects bool
 	// Pipeline bounds how many requests a client sends before the first is answered; 0: 5.
 	Pipeline int
 	// Blind says that the proxy carries bytes without a look at them, so that upstreams must not do what only a proxy of their
