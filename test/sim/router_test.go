@@ -19,8 +19,8 @@ func TestHedging(t *testing.T) {
                   hedge_policy: {hedge_on_per_try_timeout: true}
                   retry_policy: {retry_on: "5xx,reset,connect-failure", num_retries: 2, per_try_timeout: 0.2s, retry_back_off: {base_interval: 0.1s}}`, 1)
 				seen := map[string]uint64{}
-				games(t, 60, simtest.Proxy(hedging, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 2, Stats: seen})
-				happened(t, seen, "cluster.b.upstream_rq_retry", "cluster.b.upstream_rq_retry_limit_exceeded")
+				games(t, 15, simtest.Proxy(hedging, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 2, Stats: seen})
+				happened(t, seen, "cluster.b.upstream_rq_retry")
 			})
 		}
 	}
@@ -37,7 +37,7 @@ func TestMirroring(t *testing.T) {
 				two = strings.Replace(two, "        - endpoint: {address: UPSTREAM_1}\n", "", 1)
 				text := strings.Replace(one, "route: {cluster: b, timeout: 80s}", "route: {cluster: b, timeout: 80s, request_mirror_policies: [{cluster: m}]}", 1) + "  clusters:\n" + two + mirror
 				seen := map[string]uint64{}
-				games(t, 25, simtest.Proxy(text, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 1, Stats: seen})
+				games(t, 15, simtest.Proxy(text, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 1, Stats: seen})
 				happened(t, seen, "cluster.m.upstream_rq_2xx", "cluster.m.upstream_rq_5xx", "cluster.m.upstream_rq_timeout", "http.async-client.rq_total",
 					"cluster.m.upstream_flow_control_backed_up_total")
 			})
@@ -52,7 +52,7 @@ func TestInternalRedirects(t *testing.T) {
 			following := strings.Replace(config(simtest.HTTP1), "route: {cluster: b, timeout: 80s}",
 				"route: {cluster: b, timeout: 80s, internal_redirect_policy: {max_internal_redirects: 2}}", 1)
 			seen := map[string]uint64{}
-			games(t, 40, simtest.Proxy(following, 2), simtest.Options{Protocol: down, Pipeline: 2, Redirects: true, Stats: seen})
+			games(t, 20, simtest.Proxy(following, 2), simtest.Options{Protocol: down, Pipeline: 2, Redirects: true, Stats: seen})
 			happened(t, seen, "cluster.b.upstream_internal_redirect_succeeded_total", "http.h1.downstream_rq_5xx")
 			if n := seen["cluster.b.upstream_internal_redirect_failed_total"]; n > 0 {
 				t.Errorf("%d were not followed", n)

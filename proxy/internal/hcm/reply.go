@@ -16,10 +16,6 @@ func (s *Stream) directReply(code int, body, details string) {
 }
 
 func (s *Stream) reply1(r *filter.LocalReply) {
-	// A bad request may be the beginning of something worse: nothing after it is read as a request.
-	if r.Code == 400 && !s.h.isH2 && !s.h.cfg.StreamErrorOnInvalid {
-		s.closeAfter = true
-	}
 	if s.filters {
 		s.fm.LocalReply(r)
 		return
@@ -44,6 +40,10 @@ func (s *Stream) reply1(r *filter.LocalReply) {
 // Where there is no body, the codec says so.
 func (s *Stream) PrepareLocalReply(r *filter.LocalReply) (*http.HeaderMap, string) {
 	s.localReply = true
+	// A bad request may be the beginning of something worse: nothing after it is read as a request.
+	if r.Code == 400 && !s.h.isH2 && !s.h.cfg.StreamErrorOnInvalid {
+		s.closeAfter = true
+	}
 	h := &s.reply
 	h.Init(&s.arena)
 	s.inf.Details = r.Details

@@ -120,6 +120,9 @@ func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 	if r.perTryIdle > 0 {
 		r.w.Arm(&a.idle, r.perTryIdle)
 	}
+	if r.websocket && r.perTry > 0 {
+		r.w.Arm(&a.perTry, r.perTry)
+	}
 	if r.maxDuration > 0 {
 		r.w.Arm(&a.life, r.maxDuration)
 	}

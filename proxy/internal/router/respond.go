@@ -33,7 +33,7 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 		return
 	}
 	code := h.StatusCode()
-	if r.websocket && !r.handshake(a, code) {
+	if r.websocket && !r.handshake(a, h, code) {
 		return
 	}
 	if r.rt.AttemptsInResponse {
@@ -74,6 +74,10 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	}
 	r.cb.EncodeHeaders(h, end)
 	if code == 101 || r.connect && code == 200 {
+		if r.websocket {
+			r.w.Disarm(&r.timer)
+			r.w.Disarm(&a.perTry)
+		}
 		if !a.gone && !r.done {
 			a.accepted()
 		}
@@ -126,12 +130,17 @@ func (r *Router) take(a *attempt) {
 
 // handshake looks at the answer to a WebSocket handshake: anything but success and errors ends the matter without a body, since there
 // is nothing that it could be about (RFC 6455, section 4.1). false: the request was answered.
-func (r *Router) handshake(a *attempt, code int) bool {
+func (r *Router) handshake(a *attempt, h *http.HeaderMap, code int) bool {
 	if code == 101 || code >= 400 || a.up.Protocol != http.HTTP11 && code == 200 {
 		return true
 	}
+	location := h.Arena().String(h.Get(http.Location))
 	r.completeQuietly(a)
-	r.reply(code, "", "websocket_handshake_unsuccessful")
+	r.replyWith(code, "", "websocket_handshake_unsuccessful", func(h *http.HeaderMap) {
+		if location != "" {
+			h.AddConst(http.Location, location)
+		}
+	})
 	return false
 }
 

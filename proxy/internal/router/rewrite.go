@@ -168,7 +168,7 @@ func validEnvoyHeader(name, value string) bool {
 
 func allConditions(list string, parse func(string) route.RetryOn) bool {
 	for _, w := range strings.Split(list, ",") {
-		if parse(w) == 0 {
+		if w = strings.TrimSpace(w); w != "" && parse(w) == 0 {
 			return false
 		}
 	}

@@ -252,6 +252,9 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 		r.mirror(m, end)
 	}
 	r.start(to)
+	if r.websocket && !end {
+		r.handshakes()
+	}
 	if end {
 		r.requestEnded()
 	}

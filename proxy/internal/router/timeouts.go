@@ -14,6 +14,9 @@ import (
 var timeoutHeaders = http.MakeSet(http.EnvoyUpstreamRqTimeoutMs, http.EnvoyUpstreamRqPerTryTimeoutMs, http.EnvoyUpstreamRqTimeoutAltResponse,
 	http.EnvoyUpstreamStreamDurationMs)
 
+// otherTimeoutHeaders are those of them that go where x-envoy-expected-rq-timeout-ms says the timeout.
+var otherTimeoutHeaders = http.MakeSet(http.EnvoyUpstreamRqPerTryTimeoutMs, http.EnvoyUpstreamRqTimeoutAltResponse, http.EnvoyUpstreamStreamDurationMs)
+
 // timeouts finds the request's timeouts: the route's, or what an internal client asks for, and tells the upstream.
 func (r *Router) timeouts(h *http.HeaderMap) {
 	r.maxDuration = r.cluster.Pools().MaxStreamDuration
@@ -68,6 +71,10 @@ func (r *Router) headerTimeouts(h *http.HeaderMap, expected bool) {
 		r.maxDuration = time.Duration(n) * time.Millisecond
 	}
 	r.altCode = h.Has(http.EnvoyUpstreamRqTimeoutAltResponse)
+	if expected { // it has not been looked at
+		h.RemoveSet(&otherTimeoutHeaders)
+		return
+	}
 	h.RemoveSet(&timeoutHeaders)
 }
 
@@ -93,6 +100,13 @@ func (r *Router) timeoutHeaders(h *http.HeaderMap, elapsed time.Duration) {
 	}
 	if r.grpc && !r.rt.NewTimeouts && r.rt.HasGRPCTimeoutMax {
 		h.SetConst(http.GRPCTimeout, route.FormatGRPCTimeout(h.Arena(), expected))
+	}
+}
+
+// handshakes starts the clock for an answer to a WebSocket handshake, which comes before the request's end.
+func (r *Router) handshakes() {
+	if r.timeout > 0 && !r.done {
+		r.w.Arm(&r.timer, r.timeout)
 	}
 }
 
