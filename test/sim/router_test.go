@@ -37,7 +37,7 @@ func TestMirroring(t *testing.T) {
 				two = strings.Replace(two, "        - endpoint: {address: UPSTREAM_1}\n", "", 1)
 				text := strings.Replace(one, "route: {cluster: b, timeout: 80s}", "route: {cluster: b, timeout: 80s, request_mirror_policies: [{cluster: m}]}", 1) + "  clusters:\n" + two + mirror
 				seen := map[string]uint64{}
-				games(t, 15, simtest.Proxy(text, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 1, Stats: seen})
+				games(t, 40, simtest.Proxy(text, 2), simtest.Options{Protocol: down, Upstream: up, Pipeline: 2, Retries: 1, Stats: seen})
 				happened(t, seen, "cluster.m.upstream_rq_2xx", "cluster.m.upstream_rq_5xx", "cluster.m.upstream_rq_timeout", "http.async-client.rq_total",
 					"cluster.m.upstream_flow_control_backed_up_total")
 			})
