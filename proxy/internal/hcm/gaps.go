@@ -7,6 +7,7 @@ var gaps = gap.Of("envoy.extensions.filters.network.http_connection_manager.v3.H
 	"tracing.provider",
 	"request_id_extension (other than UuidRequestIdConfig)",
 	"record_route_resolution_stats",
+	"scoped_routes.scoped_rds.srds_resources_locator",
 	"typed_header_validation_config",
 	"add_proxy_protocol_connection_state=false",
 	"http2_protocol_options.max_header_field_size_kb",

@@ -13,5 +13,14 @@ var sourceGaps = gap.Of("envoy.config.core.v3.ConfigSource",
 	"~resource_api_version (there is V3 only)",
 )
 
+// Of these messages only that much is read that mistakes in them are told: what holds them is refused as a whole.
+var (
+	apiGaps = gap.Of("envoy.config.core.v3.ApiConfigSource", "!config_validators", "!rate_limit_settings", "!request_timeout",
+		"!set_node_on_first_message_only", "!transport_api_version")
+	grpcGaps  = gap.Of("envoy.config.core.v3.GrpcService", "!google_grpc", "!initial_metadata", "!retry_policy", "!timeout")
+	envoyGaps = gap.Of("envoy.config.core.v3.GrpcService.EnvoyGrpc", "!authority", "!max_receive_message_length", "!retry_policy",
+		"!skip_envoy_headers")
+)
+
 // Gaps are the fields that are refused.
-func Gaps() []*gap.Table { return []*gap.Table{sourceGaps} }
+func Gaps() []*gap.Table { return []*gap.Table{sourceGaps, apiGaps, grpcGaps, envoyGaps} }
