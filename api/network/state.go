@@ -25,7 +25,12 @@ func (m *Metadata) Get(namespace string, path ...string) (v any, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	v = s
+	return Follow(s, path...)
+}
+
+// Follow goes along a path of keys; without a path it returns tree itself. ok is false if something on the way is missing.
+func Follow(tree map[string]any, path ...string) (v any, ok bool) {
+	v = tree
 	for _, p := range path {
 		t, isMap := v.(map[string]any)
 		if !isMap {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
@@ -41,31 +40,13 @@ func (c *CDS) begin() {
 }
 
 // OnUpdate adds, replaces and removes clusters. Good clusters are applied even if others are refused; the error names those.
-func (c *CDS) OnUpdate(u *sub.Update) error {
-	step, finish := c.Begin(u)
-	for more := true; more; {
-		_, more = step()
-	}
-	return finish()
-}
+func (c *CDS) OnUpdate(u *sub.Update) error { return sub.Apply(c, u) }
 
 // Begin implements sub.Stepper: a step is one cluster.
 func (c *CDS) Begin(u *sub.Update) (step func() (int, bool), finish func() error) {
 	c.begin()
-	x := &cdsUpdate{c: c, u: u, removed: u.Removed}
-	if u.Full {
-		x.seen = make(map[string]bool, len(u.Resources))
-		for i := range u.Resources {
-			x.seen[u.Resources[i].Name] = false
-		}
-		x.removed = nil
-		for n := range c.names {
-			if _, ok := x.seen[n]; !ok {
-				x.removed = append(x.removed, n)
-			}
-		}
-		slices.Sort(x.removed)
-	}
+	x := &cdsUpdate{c: c, u: u}
+	x.seen, x.removed = u.Changes(c.names)
 	c.info("cds: response indicates %d added/updated cluster(s), %d removed cluster(s); applying changes", len(u.Resources)+u.Same, len(x.removed))
 	return x.step, x.finish
 }

@@ -203,7 +203,7 @@ func buildQueryParam(b *builder) (*operator, error) {
 			pair, q, _ = strings.Cut(q, "&")
 			key, value, _ := strings.Cut(pair, "=")
 			if sameDecoded(key, name) {
-				return appendDecoded(dst, value), true
+				return AppendDecoded(dst, value), true
 			}
 		}
 		return dst, false
@@ -216,11 +216,11 @@ func sameDecoded(key, name string) bool {
 		return key == name
 	}
 	var buf [128]byte
-	return string(appendDecoded(buf[:0], key)) == name
+	return string(AppendDecoded(buf[:0], key)) == name
 }
 
-// appendDecoded appends s with its valid percent escapes decoded (RFC 3986, section 2.1).
-func appendDecoded(dst []byte, s string) []byte {
+// AppendDecoded appends s with its valid percent escapes decoded (RFC 3986, section 2.1).
+func AppendDecoded(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' && i+2 < len(s) {
 			if hi, lo := unhex(s[i+1]), unhex(s[i+2]); hi < 16 && lo < 16 {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 )
 
@@ -78,17 +79,8 @@ func metadata(b *builder, space spaceOf, param string) *operator {
 		if !ok {
 			return nil, false
 		}
-		var v any = m
-		for _, p := range path {
-			t, ok := v.(map[string]any)
-			if !ok {
-				return nil, false
-			}
-			if v, ok = t[p]; !ok {
-				return nil, false
-			}
-		}
-		return v, v != nil
+		v, ok := network.Follow(m, path...)
+		return v, ok && v != nil
 	})
 }
 

@@ -85,17 +85,7 @@ func (m *Metadata) Get(namespace string, path ...string) (v any, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	v = s
-	for _, p := range path {
-		t, isMap := v.(map[string]any)
-		if !isMap {
-			return nil, false
-		}
-		if v, ok = t[p]; !ok {
-			return nil, false
-		}
-	}
-	return v, true
+	return network.Follow(s, path...)
 }
 
 // New returns a Host of weight 1 and priority 0 that is healthy.

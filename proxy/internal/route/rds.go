@@ -108,13 +108,7 @@ func (r *RDS) Get(from *corev3.ConfigSource, name string, scope astats.Scope, re
 }
 
 // OnUpdate compiles the configuration and swaps it in. A bad one leaves the old in place.
-func (s *rdsSub) OnUpdate(u *sub.Update) error {
-	step, finish := s.Begin(u)
-	for more := true; more; {
-		_, more = step()
-	}
-	return finish()
-}
+func (s *rdsSub) OnUpdate(u *sub.Update) error { return sub.Apply(s, u) }
 
 // Begin implements sub.Stepper: a step is one virtual host.
 func (s *rdsSub) Begin(u *sub.Update) (step func() (int, bool), finish func() error) {

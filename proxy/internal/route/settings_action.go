@@ -138,19 +138,9 @@ func dur(d *durationpb.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// oneRewrite tells whether at most one is set.
-func oneRewrite(set ...bool) bool {
-	n := 0
-	for _, s := range set {
-		if s {
-			n++
-		}
-	}
-	return n <= 1
-}
-
 func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
-	if !oneRewrite(a.PrefixRewrite != "", a.RegexRewrite != nil, a.PathRewritePolicy != nil) {
+	regex, policy := a.RegexRewrite != nil, a.PathRewritePolicy != nil
+	if regex && policy || a.PrefixRewrite != "" && (regex || policy) {
 		return errors.New("specify only one of prefix_rewrite, regex_rewrite or path_rewrite_policy")
 	}
 	if a.PrefixRewrite != "" {

@@ -9,6 +9,7 @@ import (
 	metadatav3 "github.com/envoyproxy/go-control-plane/envoy/type/metadata/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/dragoman-proxy/dragoman/api/network"
 	aroute "github.com/dragoman-proxy/dragoman/api/route"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
@@ -213,7 +214,11 @@ func metadataValue(x *routev3.RateLimit_Action_MetaData) (rateAction, error) {
 			if r.Info.Static == nil {
 				return nil, false
 			}
-			return follow(r.Info.Static.StaticMetadata(kind, space), path)
+			tree := r.Info.Static.StaticMetadata(kind, space)
+			if tree == nil {
+				return nil, false
+			}
+			return network.Follow(tree, path...)
 		}
 	}
 	get := dynamicValue(x.MetadataKey)
@@ -227,21 +232,6 @@ func metadataValue(x *routev3.RateLimit_Action_MetaData) (rateAction, error) {
 		return nil, fmt.Errorf("metadata.source %s is not supported yet", strings.ToLower(x.Source.String()))
 	}
 	return byValue(x.DescriptorKey, x.DefaultValue, x.SkipIfAbsent, get), nil
-}
-
-// follow goes along a path of keys.
-func follow(tree map[string]any, path []string) (any, bool) {
-	var v any = tree
-	for _, p := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if v, ok = m[p]; !ok {
-			return nil, false
-		}
-	}
-	return v, tree != nil
 }
 
 // overrideOf reads a limit from dynamic metadata: {requests_per_unit: 42, unit: HOUR}.

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
@@ -18,33 +17,15 @@ type lds struct {
 }
 
 // OnUpdate adds, changes and removes listeners. Good ones are applied even if others are refused.
-func (l *lds) OnUpdate(u *sub.Update) error {
-	step, finish := l.Begin(u)
-	for more := true; more; {
-		_, more = step()
-	}
-	return finish()
-}
+func (l *lds) OnUpdate(u *sub.Update) error { return sub.Apply(l, u) }
 
 // Begin implements sub.Stepper: a step is one listener.
 func (l *lds) Begin(u *sub.Update) (step func() (int, bool), finish func() error) {
 	if l.names == nil {
 		l.names = map[string]bool{}
 	}
-	x := &ldsUpdate{l: l, u: u, removed: u.Removed}
-	if u.Full {
-		x.seen = make(map[string]bool, len(u.Resources))
-		for i := range u.Resources {
-			x.seen[u.Resources[i].Name] = false
-		}
-		x.removed = nil
-		for n := range l.names {
-			if _, ok := x.seen[n]; !ok {
-				x.removed = append(x.removed, n)
-			}
-		}
-		slices.Sort(x.removed)
-	}
+	x := &ldsUpdate{l: l, u: u}
+	x.seen, x.removed = u.Changes(l.names)
 	return x.step, x.finish
 }
 

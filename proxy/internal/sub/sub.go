@@ -4,6 +4,7 @@
 package sub
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -41,6 +42,25 @@ type Update struct {
 	Same int
 }
 
+// Changes returns the names that the update takes away from those that a consumer has, and, of a full update, the names that it
+// holds, each false: a consumer sets it when it has come, to tell a name that comes twice. seen of other updates is nil.
+func (u *Update) Changes(has map[string]bool) (seen map[string]bool, removed []string) {
+	if !u.Full {
+		return nil, u.Removed
+	}
+	seen = make(map[string]bool, len(u.Resources))
+	for i := range u.Resources {
+		seen[u.Resources[i].Name] = false
+	}
+	for n := range has {
+		if _, ok := seen[n]; !ok {
+			removed = append(removed, n)
+		}
+	}
+	slices.Sort(removed)
+	return seen, removed
+}
+
 // Reason says why there is no update.
 type Reason uint8
 
@@ -71,6 +91,15 @@ type Stepper interface {
 	// is the resource of the update (by index) that this step could not take, -1 if there is none; finish gives what OnUpdate
 	// would have returned, after the last step. A subscription that is closed in between is not asked any further.
 	Begin(u *Update) (step func() (refused int, more bool), finish func() error)
+}
+
+// Apply applies an update in one go. It is the OnUpdate of a Stepper.
+func Apply(s Stepper, u *Update) error {
+	step, finish := s.Begin(u)
+	for more := true; more; {
+		_, more = step()
+	}
+	return finish()
 }
 
 // Subscription is an open subscription.

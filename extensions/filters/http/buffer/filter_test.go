@@ -15,50 +15,32 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const bootstrap = `
-static_resources:
-  listeners:
-  - name: main
-    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: test
-          route_config:
+const config = `{"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 1000}`
+
+const routes = `
             virtual_hosts:
             - name: all
               domains: ["*"]
               routes:
               - match: {prefix: /off}
                 route: {cluster: backend}
-                typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}
+                typed_per_filter_config: {it: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}
               - match: {prefix: /more}
                 route: {cluster: backend}
-                typed_per_filter_config: {buffer: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, buffer: {max_request_bytes: 2000}}}
+                typed_per_filter_config: {it: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, buffer: {max_request_bytes: 2000}}}
               - match: {prefix: /}
                 route: {cluster: backend}
-          http_filters:
-          - name: buffer
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 1000}
-          - name: envoy.filters.http.router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-  clusters:
-  - name: backend
-    type: STATIC
-    load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(backend)}}]}]}
 `
 
 // chunks is a body of unknown length.
 type chunks struct{ io.Reader }
 
 func TestBuffer(t *testing.T) {
-	p := proxytest.Start(t, bootstrap, proxytest.Filter(buffer.Extension),
-		proxytest.Upstream("backend", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			b, _ := io.ReadAll(q.Body)
-			_, _ = fmt.Fprint(w, q.ContentLength, " ", len(b))
-		})))
+	rig := proxytest.HTTPFilter{Filter: buffer.Extension, Config: config, Routes: routes}
+	p, _ := rig.Start(t, func(w http.ResponseWriter, q *http.Request) {
+		b, _ := io.ReadAll(q.Body)
+		_, _ = fmt.Fprint(w, q.ContentLength, " ", len(b))
+	})
 	for _, c := range []struct {
 		path string
 		n    int

@@ -3,8 +3,6 @@ package cors_test
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,47 +15,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const bootstrap = `
-static_resources:
-  listeners:
-  - name: main
-    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: test
-          access_log: [{name: f, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: LOG, log_format: {text_format_source: {inline_string: "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n"}}}}]
-ROUTES
-          http_filters:
-          - name: it
-            typed_config: CONFIG
-          - name: envoy.filters.http.router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-  clusters:
-  - name: backend
-    type: STATIC
-    load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(backend)}}]}]}
-`
-
 // start starts a proxy; lines ends it and returns its access log.
 func start(t *testing.T, config, routes string, h http.HandlerFunc) (p *proxytest.Proxy, lines func() []string) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "log")
-	text := strings.NewReplacer("CONFIG", config, "ROUTES", routes, "LOG", log).Replace(bootstrap)
-	p = proxytest.Start(t, text, proxytest.Filter(cors.Extension), proxytest.Upstream("backend", h))
-	return p, func() []string {
-		p.Stop()
-		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Split(strings.TrimSpace(string(b)), "\n")
-	}
+	return proxytest.HTTPFilter{Filter: cors.Extension, Config: config, Routes: routes}.Start(t, h)
 }
 
-const routes = `          route_config:
+const routes = `
             virtual_hosts:
             - name: all
               domains: ["*"]

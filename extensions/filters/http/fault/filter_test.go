@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,54 +17,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const bootstrap = `
-static_resources:
-  listeners:
-  - name: main
-    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: test
-          access_log: [{name: f, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: LOG, log_format: {text_format_source: {inline_string: "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n"}}}}]
-ROUTES
-          http_filters:
-          - name: it
-            typed_config: CONFIG
-          - name: envoy.filters.http.router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-  clusters:
-  - name: backend
-    type: STATIC
-    load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(backend)}}]}]}
-`
-
 // start starts a proxy; lines ends it and returns its access log.
 func start(t *testing.T, config, routes string, h http.HandlerFunc) (p *proxytest.Proxy, lines func() []string) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "log")
-	text := strings.NewReplacer("CONFIG", config, "ROUTES", routes, "LOG", log).Replace(bootstrap)
-	p = proxytest.Start(t, text, proxytest.Filter(fault.Extension), proxytest.Upstream("backend", h))
-	return p, func() []string {
-		p.Stop()
-		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Split(strings.TrimSpace(string(b)), "\n")
-	}
+	return proxytest.HTTPFilter{Filter: fault.Extension, Config: config, Routes: routes}.Start(t, h)
 }
-
-const plainRoutes = `          route_config: {virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: backend}}]}]}`
 
 const typed = `{"@type": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, `
 
 func hello(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello") }
 
 func TestAbort(t *testing.T) {
-	p, lines := start(t, typed+`abort: {header_abort: {}, percentage: {numerator: 100}}, headers: [{name: x-on, present_match: true}]}`, plainRoutes, hello)
+	p, lines := start(t, typed+`abort: {header_abort: {}, percentage: {numerator: 100}}, headers: [{name: x-on, present_match: true}]}`, "", hello)
 	for _, c := range []struct {
 		header []string
 		want   string
@@ -95,7 +57,7 @@ func TestAbort(t *testing.T) {
 }
 
 func TestDelayThenAbort(t *testing.T) {
-	p, lines := start(t, typed+`delay: {fixed_delay: 0.05s, percentage: {numerator: 100}}, abort: {http_status: 418, percentage: {numerator: 100}}}`, plainRoutes, hello)
+	p, lines := start(t, typed+`delay: {fixed_delay: 0.05s, percentage: {numerator: 100}}, abort: {http_status: 418, percentage: {numerator: 100}}}`, "", hello)
 	begin := time.Now()
 	if a := p.Do("GET", "/", ""); a.Code != 418 {
 		t.Errorf("%+v", a)
@@ -112,7 +74,7 @@ func TestDelayThenAbort(t *testing.T) {
 
 // TestDelayByHeader: the body waits with the head.
 func TestDelayByHeader(t *testing.T) {
-	p, _ := start(t, typed+`delay: {header_delay: {}, percentage: {numerator: 100}}}`, plainRoutes, func(w http.ResponseWriter, q *http.Request) {
+	p, _ := start(t, typed+`delay: {header_delay: {}, percentage: {numerator: 100}}}`, "", func(w http.ResponseWriter, q *http.Request) {
 		_, _ = fmt.Fprint(w, q.ContentLength)
 	})
 	begin := time.Now()
@@ -133,7 +95,7 @@ func TestDelayByHeader(t *testing.T) {
 // TestThroughput: a response of 3000 bytes at 10 KiB a second, of which one sixteenth may go at once.
 func TestThroughput(t *testing.T) {
 	body := strings.Repeat("0123456789", 300)
-	p, _ := start(t, typed+`response_rate_limit: {header_limit: {}, percentage: {numerator: 100}}}`, plainRoutes, func(w http.ResponseWriter, q *http.Request) {
+	p, _ := start(t, typed+`response_rate_limit: {header_limit: {}, percentage: {numerator: 100}}}`, "", func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/pieces" {
 			for i := range 10 {
 				_, _ = fmt.Fprint(w, body[i*300:(i+1)*300])
@@ -161,7 +123,7 @@ func TestThroughput(t *testing.T) {
 
 // TestMaxActive: at the bound, faults are not injected.
 func TestMaxActive(t *testing.T) {
-	p, _ := start(t, typed+`max_active_faults: 1, delay: {header_delay: {}, percentage: {numerator: 100}}, abort: {http_status: 418, percentage: {numerator: 100}}}`, plainRoutes, hello)
+	p, _ := start(t, typed+`max_active_faults: 1, delay: {header_delay: {}, percentage: {numerator: 100}}, abort: {http_status: 418, percentage: {numerator: 100}}}`, "", hello)
 	q, err := http.NewRequest("GET", p.URL("/"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +154,7 @@ func TestMaxActive(t *testing.T) {
 
 // TestWhom: faults for an upstream cluster, for downstream nodes, by route.
 func TestWhom(t *testing.T) {
-	routes := `          route_config:
+	routes := `
             virtual_hosts:
             - name: all
               domains: ["*"]
@@ -218,7 +180,7 @@ func TestWhom(t *testing.T) {
 
 // TestDownstreamClusters: those that say where they come from are counted by it, up to a bound.
 func TestDownstreamClusters(t *testing.T) {
-	p, _ := start(t, typed+`abort: {http_status: 418, percentage: {numerator: 100}}}`, plainRoutes, hello)
+	p, _ := start(t, typed+`abort: {http_status: 418, percentage: {numerator: 100}}}`, "", hello)
 	for range 3 {
 		p.Get("/", "x-envoy-downstream-service-cluster", "mine")
 	}
@@ -243,7 +205,7 @@ func TestDownstreamClusters(t *testing.T) {
 	if v, ok := p.Stats()[fmt.Sprintf("http.test.fault.c%d.aborts_injected", fault.MaxDownstreamClusters-1)]; ok {
 		t.Errorf("one more than the bound has its own stats: %s", v)
 	}
-	off, _ := start(t, typed+`disable_downstream_cluster_stats: true, abort: {http_status: 418, percentage: {numerator: 100}}}`, plainRoutes, hello)
+	off, _ := start(t, typed+`disable_downstream_cluster_stats: true, abort: {http_status: 418, percentage: {numerator: 100}}}`, "", hello)
 	off.Get("/", "x-envoy-downstream-service-cluster", "mine")
 	off.Await("http.test.fault.aborts_injected", "1")
 	if _, ok := off.Stats()["http.test.fault.mine.aborts_injected"]; ok {

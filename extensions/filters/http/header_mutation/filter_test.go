@@ -14,19 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const bootstrap = `
-static_resources:
-  listeners:
-  - name: main
-    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: test
-          route_config:
-            typed_per_filter_config: {m: {"@type": PERROUTE, mutations: {request_mutations: [{append: {header: {key: x-last, value: rc}, append_action: OVERWRITE_IF_EXISTS_OR_ADD}}]}}}
+const routes = `
+            typed_per_filter_config: {it: {"@type": PERROUTE, mutations: {request_mutations: [{append: {header: {key: x-last, value: rc}, append_action: OVERWRITE_IF_EXISTS_OR_ADD}}]}}}
             virtual_hosts:
             - name: all
               domains: ["*"]
@@ -35,10 +24,10 @@ static_resources:
                 direct_response: {status: 418}
               - match: {prefix: /}
                 route: {cluster: backend}
-                typed_per_filter_config: {m: {"@type": PERROUTE, mutations: {request_mutations: [{append: {header: {key: x-last, value: route}, append_action: OVERWRITE_IF_EXISTS_OR_ADD}}, {append: {header: {key: x-all, value: route}}}]}}}
-          http_filters:
-          - name: m
-            typed_config:
+                typed_per_filter_config: {it: {"@type": PERROUTE, mutations: {request_mutations: [{append: {header: {key: x-last, value: route}, append_action: OVERWRITE_IF_EXISTS_OR_ADD}}, {append: {header: {key: x-all, value: route}}}]}}}
+`
+
+const config = `
               "@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation
               most_specific_header_mutations_wins: SPECIFIC
               mutations:
@@ -51,22 +40,19 @@ static_resources:
                 - {remove: e}
                 formatters: [{name: q, typed_config: {"@type": type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery}}]
                 response_mutations: [{append: {header: {key: x-path, value: "%REQ_WITHOUT_QUERY(:PATH)%"}}}, {append: {header: {key: x-why, value: "%RESPONSE_CODE_DETAILS%"}}}, {remove_on_match: {key_matcher: {prefix: x-secret-}}}]
-          - name: envoy.filters.http.router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-  clusters:
-  - name: backend
-    type: STATIC
-    load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(backend)}}]}]}
 `
 
 func start(t *testing.T, specific string) *proxytest.Proxy {
-	text := strings.NewReplacer("PERROUTE", "type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute",
-		"SPECIFIC", specific).Replace(bootstrap)
-	return proxytest.Start(t, text, proxytest.Filter(header_mutation.Extension),
-		proxytest.Upstream("backend", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			w.Header().Set("X-Secret-1", "no")
-			_, _ = fmt.Fprint(w, q.URL.RequestURI(), " all=", q.Header["X-All"], " last=", q.Header["X-Last"], " gone=", q.Header["X-Gone"])
-		})))
+	rig := proxytest.HTTPFilter{
+		Filter: header_mutation.Extension,
+		Config: strings.ReplaceAll(config, "SPECIFIC", specific),
+		Routes: strings.ReplaceAll(routes, "PERROUTE", "type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"),
+	}
+	p, _ := rig.Start(t, func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("X-Secret-1", "no")
+		_, _ = fmt.Fprint(w, q.URL.RequestURI(), " all=", q.Header["X-All"], " last=", q.Header["X-Last"], " gone=", q.Header["X-Gone"])
+	})
+	return p
 }
 
 func TestMutations(t *testing.T) {

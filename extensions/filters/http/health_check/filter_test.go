@@ -3,9 +3,6 @@ package health_check_test
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,29 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const bootstrap = `
-static_resources:
-  listeners:
-  - name: main
-    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: test
-          access_log: [{name: f, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: LOG, log_format: {text_format_source: {inline_string: "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n"}}}}]
-ROUTES
-          http_filters:
-          - name: it
-            typed_config: CONFIG
-          - name: envoy.filters.http.router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-  clusters:
-  - name: backend
-    type: STATIC
-    load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(backend)}}]}]}
-  - name: empty
+const clusters = `  - name: empty
     type: STATIC
   - name: half
     type: STATIC
@@ -58,22 +33,10 @@ ROUTES
 `
 
 // start starts a proxy; lines ends it and returns its access log.
-func start(t *testing.T, config, routes string, h http.HandlerFunc) (p *proxytest.Proxy, lines func() []string) {
+func start(t *testing.T, config string, h http.HandlerFunc) (p *proxytest.Proxy, lines func() []string) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "log")
-	text := strings.NewReplacer("CONFIG", config, "ROUTES", routes, "LOG", log).Replace(bootstrap)
-	p = proxytest.Start(t, text, proxytest.Filter(health_check.Extension), proxytest.Upstream("backend", h))
-	return p, func() []string {
-		p.Stop()
-		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Split(strings.TrimSpace(string(b)), "\n")
-	}
+	return proxytest.HTTPFilter{Filter: health_check.Extension, Config: config, Clusters: clusters}.Start(t, h)
 }
-
-const plainRoutes = `          route_config: {virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: backend}}]}]}`
 
 const typed = `{"@type": type.googleapis.com/envoy.extensions.filters.http.health_check.v3.HealthCheck, headers: [{name: ":path", string_match: {exact: /hz}}], `
 
@@ -81,7 +44,7 @@ func hello(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello
 
 // TestOwnAnswer: the filter answers by itself, as the proxy was told to.
 func TestOwnAnswer(t *testing.T) {
-	p, lines := start(t, typed+"pass_through_mode: false}", plainRoutes, hello)
+	p, lines := start(t, typed+"pass_through_mode: false}", hello)
 	check := func(path string, code int, body, failing string) {
 		t.Helper()
 		a := p.Do("POST", path, "body")
@@ -108,7 +71,7 @@ func TestOwnAnswer(t *testing.T) {
 // TestCache: of the checks of one span of time, one goes through.
 func TestCache(t *testing.T) {
 	var n atomic.Int32
-	p, lines := start(t, typed+"pass_through_mode: true, cache_time: 1000s}", plainRoutes, func(w http.ResponseWriter, _ *http.Request) {
+	p, lines := start(t, typed+"pass_through_mode: true, cache_time: 1000s}", func(w http.ResponseWriter, _ *http.Request) {
 		n.Add(1)
 		w.Header().Set("X-Envoy-Degraded", "")
 		w.WriteHeader(503)
@@ -134,7 +97,7 @@ func TestClusters(t *testing.T) {
 		"{nobody: {value: 1}}": "503 LH health_check_failed_no_cluster_found", "{empty: {value: 1}}": "503 LH health_check_failed_cluster_empty",
 		"{empty: {value: 0}}": "200 - health_check_ok_cluster_healthy", "{half: {value: 50}}": "200 - health_check_ok_cluster_healthy",
 		"{half: {value: 51}, backend: {value: 1}}": "503 LH health_check_failed_cluster_unhealthy"} {
-		p, lines := start(t, typed+"pass_through_mode: false, cluster_min_healthy_percentages: "+min+"}", plainRoutes, hello)
+		p, lines := start(t, typed+"pass_through_mode: false, cluster_min_healthy_percentages: "+min+"}", hello)
 		p.Get("/hz")
 		if d := cmp.Diff([]string{want}, lines()); d != "" {
 			t.Error(min, d)
