@@ -140,11 +140,19 @@ func TestConfigErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	// A list that fails gives up what it had.
+	// Whatever fails gives up the files that it had opened.
 	if _, err := accesslog.NewAll([]*accesslogv3.AccessLog{lf(inline("x")), lf(inline("%BOGUS%"))}, r.deps()); err == nil {
 		t.Error("the list is accepted")
 	}
-	r.until("the file", func() bool { f := d.files["/log"]; f.mu.Lock(); defer f.mu.Unlock(); return f.closed == 1 })
+	if len(d.opened) == 0 {
+		t.Fatal("no file was opened")
+	}
+	r.until("every file to be closed", func() bool {
+		f := d.files["/log"]
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.closed == len(d.opened)
+	})
 }
 
 func TestStreamConfig(t *testing.T) {
