@@ -68,8 +68,8 @@ type Callbacks interface {
 	BufferLimit() int
 	SetBufferLimit(bytes int)
 	// RecreateStream starts the request anew through the whole chain, with its headers as they are now (internal redirects). It must
-	// be here whole, without trailers, and its body buffered or empty, and the client must have seen nothing of a response. The
-	// filters of this round get no more but OnStreamComplete and OnDestroy. false: it is not possible.
+	// be here whole, and its body buffered or empty, and the client must have seen nothing of a response. Its trailers do not come
+	// again. The filters of this round get no more but OnStreamComplete and OnDestroy. false: it is not possible.
 	RecreateStream() bool
 	// ResetStream ends the stream at once, without a reply.
 	ResetStream(reason http.ResetReason)

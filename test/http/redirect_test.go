@@ -64,13 +64,15 @@ func TestInternalRedirects(t *testing.T) {
 			"a circle of one":  {"/previous?302," + other + "/previous?302," + other + "/previous?302," + other + "/ok", "302", nil, "predicate"},
 			"with its body":    {"POST /one?307," + other + "/ok HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc", "200", []string{"POST /ok HTTP/1.1", "content-length: 3", "abc"}, ""},
 			"chunks":           {"POST /one?307," + other + "/ok HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "200", []string{"POST /ok HTTP/1.1", "abc"}, ""},
+			"with trailers":    {"POST /one?307," + other + "/ok HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-t: 1\r\n\r\n", "200", []string{"POST /ok HTTP/1.1", "abc", "-x-t: 1"}, ""},
+			"trailers alone":   {"POST /one?307," + other + "/ok HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-t: 1\r\n\r\n", "200", []string{"POST /ok HTTP/1.1", "-abc", "-x-t: 1"}, ""},
 			"see other":        {"POST /one?303," + other + "/ok HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc", "200", []string{"GET /ok HTTP/1.1", "-content-length: 3", "-abc"}, ""},
 			"body at limit":    {"POST /small?307," + other + "/ok HTTP/1.1\r\nhost: h\r\ncontent-length: 4\r\n\r\nabcd", "200", []string{"abcd"}, ""},
 			"body past limit":  {"POST /small?307," + other + "/ok HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nabcde", "307", nil, "-"},
 			"head is followed": {"HEAD /one?302," + other + "/ok HTTP/1.1\r\nhost: h\r\n\r\n", "200", nil, ""},
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := m.Start(t, scripttest.Config{Routes: redirected}, jumper)
+				p := m.Start(t, scripttest.Config{Routes: redirected, HCM: []string{"http_protocol_options: {enable_trailers: true}"}}, jumper)
 				m.Not(t, m.Down.TLS(), "http is another scheme there")
 				send := c.send
 				if send[0] == '/' {

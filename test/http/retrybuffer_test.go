@@ -265,3 +265,31 @@ func TestRefusedConnections(t *testing.T) {
 		p.Stats(map[string]uint64{"cluster.up.upstream_cx_connect_fail": 1, "cluster.up.upstream_rq_pending_failure_eject": 1})
 	})
 }
+
+// A reply in the middle of a body ends an HTTP/1 connection, also when the rest of the body came in the same read.
+func TestConnectionAfterAbandonedRetry(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		for _, length := range []int{10, 11} {
+			p := m.Start(t, scripttest.Config{Routes: []string{"{match: {prefix: /}, request_body_buffer_limit: 10, " +
+				"route: {cluster: up, retry_policy: {retry_on: 5xx, rate_limited_retry_back_off: {reset_headers: [{name: retry-after}], max_interval: 9s}}}}"}},
+				scripttest.Upstream{Early: true, Serve: func(r *scripttest.Call) {
+					if r.N == 1 {
+						r.Reply("503 Service Unavailable", "", "retry-after: 1")
+					} else {
+						whenGot(r, length, func() { r.Reply("200 OK", "") })
+					}
+				}})
+			head, body := upload(length)
+			cl := p.Dial().Send(head)
+			cl.Send(body)
+			p.Pass(5 * time.Second)
+			status := 200
+			if length > 10 {
+				status = 507
+			}
+			if a := cl.Response(); a.Status != status || cl.Leaving() != (status == 507 && !m.Down.Streams()) {
+				t.Errorf("%d bytes: got %+v, the connection ends: %v", length, a, cl.Leaving())
+			}
+		}
+	})
+}

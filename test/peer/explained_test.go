@@ -16,9 +16,6 @@ func explained(d *finding) string {
 	case longer && bytes.Contains(d.in.bytes, []byte("HEAD")) && strings.HasSuffix(b.answer, "\r\n\r\n") && !statusLine.MatchString(rest):
 		return "refused HEAD requests"
 	case d.in.answer != nil:
-		if bytes.Contains(d.in.bytes, []byte("upgrade: websocket")) && strings.Contains(b.answer, "ontent-") && !strings.Contains(b.answer, " 101 ") {
-			return "failed WebSocket handshakes"
-		}
 		return explainedAnswer(d.in.answer.bytes, b.answer)
 	case flooded(a.answer, b.answer) || flooded(b.answer, a.answer):
 		return "responses that wait"

@@ -33,7 +33,7 @@ type Terminal interface {
 	// ResponseStarted tells whether a response's head was sent.
 	ResponseStarted() bool
 	// RecreateWith is RecreateStream for a filter that keeps the body itself; it takes body if the result is true. An empty one means
-	// that the body is to go, nil that it was not kept. head is the answer that the client does not get, nil if there is none.
+	// that the body is to go, nil that it was not kept. Trailers go, as Envoy's do. head is the answer that the client does not get, nil if there is none.
 	RecreateWith(body *buffer.Buffer, head *http.HeaderMap) bool
 }
 
@@ -193,7 +193,7 @@ func (a *active) RecreateStream() bool { return a.RecreateWith(a.s.buffered(&a.s
 func (a *active) RecreateWith(body *buffer.Buffer, head *http.HeaderMap) bool {
 	s := a.s
 	d := &s.dec
-	if s.destroyed || s.closing || s.responseStarted || s.pending != nil || !d.received || d.trailers != nil || d.gotBody && body == nil {
+	if s.destroyed || s.closing || s.responseStarted || s.pending != nil || !d.received || d.gotBody && body == nil {
 		return false
 	}
 	if !s.owner.Recreate(body, head) {

@@ -310,7 +310,7 @@ func TestRecreate(t *testing.T) {
 		"no body":                {owner: true, want: true},
 		"a body that is kept":    {shape: shape{chunks: []string{"abc"}}, keep: true, owner: true, want: true},
 		"a body that is gone":    {shape: shape{chunks: []string{"abc"}}, owner: true},
-		"trailers":               {shape: shape{trailers: true}, owner: true},
+		"trailers":               {shape: shape{trailers: true}, owner: true, want: true},
 		"incomplete":             {head: true, owner: true},
 		"the owner cannot":       {},
 		"the response has begun": {begun: true, owner: true},

@@ -60,6 +60,9 @@ type Owner interface {
 // Replier is an Owner that makes local replies itself: its filters see nothing of them, and get nothing more (upstream filters).
 type Replier interface{ LocalReply(r *filter.LocalReply) }
 
+// Ender is an Owner whose connection can be told to end with the stream, since a reply comes in the middle of its request.
+type Ender interface{ EndConnection() }
+
 // Stream is one request on its way through a chain. It is reused: Init begins, Destroy ends. owner: worker.
 type Stream struct {
 	owner Owner

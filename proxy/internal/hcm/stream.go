@@ -397,13 +397,16 @@ func (s *Stream) letRead() {
 // TooLarge counts bodies that are more than a filter may buffer.
 func (s *Stream) TooLarge(request bool) {
 	if request {
-		// Envoy's HTTP/1 codec tells of a body before it tells of its end, so that this always comes before the end.
-		s.closeAfter = s.closeAfter || !s.h.isH2
+		s.EndConnection()
 		s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqTooLarge))
 		return
 	}
 	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMRsTooLarge))
 }
+
+// EndConnection ends an HTTP/1 connection with its stream. Envoy's codec tells of a body before it tells of its end, so that what a
+// body causes always comes before the request's end.
+func (s *Stream) EndConnection() { s.closeAfter = s.closeAfter || !s.h.isH2 }
 
 // Send starts a call of a filter.
 func (s *Stream) Send(c *filter.Call, done func(*filter.Answer, error)) filter.Canceler {

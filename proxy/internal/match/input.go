@@ -2,7 +2,6 @@ package match
 
 import (
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 
@@ -29,9 +28,9 @@ func (c *compiler[A]) input(x *corexdsv3.TypedExtensionConfig) (input, error) {
 	if m == nil {
 		return input{}, errors.New("typed_config is required")
 	}
-	if e, ok := m.(*envv3.Config); ok {
-		v, has := os.LookupEnv(e.Name) // read once: it does not change
-		return input{read: func(*Data) (Value, bool) { return Value{Text: v, Has: has}, true }}, nil
+	if _, ok := m.(*envv3.Config); ok {
+		// Envoy 1.40 takes every variable for one that is not set: a configuration that has been tried there relies on it.
+		return input{read: func(*Data) (Value, bool) { return Value{}, true }}, nil
 	}
 	if c.Input != nil {
 		if err := c.Input(config.PayloadURL(x.GetTypedConfig())); err != nil {

@@ -134,11 +134,16 @@ func (r *Router) handshake(a *attempt, h *http.HeaderMap, code int) bool {
 	if code == 101 || code >= 400 || a.up.Protocol != http.HTTP11 && code == 200 {
 		return true
 	}
-	location := h.Arena().String(h.Get(http.Location))
+	var said http.HeaderMap // the attempt's own goes with it
+	said.Init(r.head.Arena())
+	said.CopyFrom(h)
 	r.completeQuietly(a)
-	r.replyWith(code, "", "websocket_handshake_unsuccessful", func(h *http.HeaderMap) {
-		if location != "" {
-			h.AddConst(http.Location, location)
+	r.finish()
+	r.localReply(code, "", "websocket_handshake_unsuccessful", func(reply *http.HeaderMap) {
+		for _, f := range said.All() {
+			if f.ID != http.Status {
+				reply.AddView(f.ID, f.Name, f.Value)
+			}
 		}
 	})
 	return false
@@ -415,6 +420,11 @@ func (r *Router) replyWith(code int, body, details string, modify func(h *http.H
 	if r.cfg.SuppressEnvoyHeaders {
 		modify = nil
 	}
+	r.localReply(code, body, details, modify)
+}
+
+// localReply sends a local reply with what the route says of attempts.
+func (r *Router) localReply(code int, body, details string, modify func(h *http.HeaderMap)) {
 	attempts := ""
 	if r.rt != nil && r.rt.AttemptsInResponse && r.attempts > 0 {
 		attempts = r.number(r.attempts)

@@ -359,6 +359,7 @@ func (r *Router) keep(data *buffer.Buffer) bool {
 	if ok && r.body.Len()+data.Len() > limit {
 		r.abandoned(&overBuffer)
 		if r.try == nil && r.waiting {
+			r.endConnection()
 			r.reply(507, "exceeded request buffer limit while retrying upstream", "request_payload_exceeded_retry_buffer_limit")
 			return false
 		}
@@ -379,6 +380,13 @@ func (r *Router) keep(data *buffer.Buffer) bool {
 		r.body.Append(run)
 	}
 	return true
+}
+
+// endConnection makes the client's connection end with the request, which is answered in its middle.
+func (r *Router) endConnection() {
+	if e, ok := r.cb.Owner().(fm.Ender); ok {
+		e.EndConnection()
+	}
 }
 
 // DecodeTrailers ends the request.

@@ -224,7 +224,11 @@ func (u *upFilters) LocalReply(rep *filter.LocalReply) {
 func (u *upFilters) PrepareLocalReply(*filter.LocalReply) (*http.HeaderMap, string) { return nil, "" }
 
 // TooLarge counts nothing.
-func (u *upFilters) TooLarge(bool) {}
+func (u *upFilters) TooLarge(request bool) {
+	if request {
+		u.a.r.endConnection()
+	}
+}
 
 // ReadDisable holds the client back.
 func (u *upFilters) ReadDisable(disable bool) {
