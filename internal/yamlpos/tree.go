@@ -21,7 +21,7 @@ const (
 	MaxDepth = 100
 	// MaxSource is the largest source, so that offsets fit into 32 bits.
 	MaxSource = 1 << 30
-	// MaxAliasNodes bounds how many nodes YAML aliases and merge keys may add ("billion laughs").
+	// MaxAliasNodes bounds how many nodes YAML aliases may add ("billion laughs").
 	MaxAliasNodes = 1 << 20
 )
 

@@ -13,8 +13,8 @@ import (
 // ParseYAML reads the first document of a YAML stream. src is kept and must not change as long as the tree is used.
 //
 // A document that is strict JSON is read by the JSON scanner, which is many times faster, with the scalar rules of YAML.
-// Aliases and merge keys are expanded; their nodes keep the place where the anchor stood. Of duplicate keys the last
-// wins, as in Envoy. A map key with the tag !ignore is left out with its value, a place to put anchors in.
+// Aliases are expanded; their nodes keep the place where the anchor stood. Merge keys are not: as in Envoy, << is a key like any other.
+// Of duplicate keys the last wins, as in Envoy. A map key with the tag !ignore is left out with its value, a place to put anchors in.
 func ParseYAML(file string, src []byte) (*Tree, error) {
 	if len(src) > MaxSource {
 		return nil, &SyntaxError{Pos: Pos{File: file, Line: 1, Col: 1}, Msg: fmt.Sprintf("the file is larger than %d bytes", MaxSource)}
@@ -190,11 +190,10 @@ func (b *yamlBuilder) sequence(depth int, k key, n *yaml.Node) error {
 	return nil
 }
 
-// pair is an entry of a mapping once duplicates and merges are settled.
+// pair is an entry of a mapping once duplicates are settled.
 type pair struct {
 	name       string
 	key, value *yaml.Node
-	merged     bool
 }
 
 func (b *yamlBuilder) mapping(depth int, k key, n *yaml.Node) error {
@@ -205,22 +204,14 @@ func (b *yamlBuilder) mapping(depth int, k key, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	var pairs []pair
-	index := map[string]int{}
-	if pairs, err = b.collect(n, pairs, index, false, 0); err != nil {
+	pairs, err := b.collect(n)
+	if err != nil {
 		return err
 	}
 	for _, p := range pairs {
 		ck := key{pos: b.offset(p.key), flags: flagKeyAux}
 		ck.off, ck.n = b.text(p.name)
-		if p.merged {
-			b.inAlias++
-		}
-		err := b.value(depth, ck, p.value)
-		if p.merged {
-			b.inAlias--
-		}
-		if err != nil {
+		if err := b.value(depth, ck, p.value); err != nil {
 			return err
 		}
 	}
@@ -229,13 +220,10 @@ func (b *yamlBuilder) mapping(depth int, k key, n *yaml.Node) error {
 	return nil
 }
 
-// collect settles which value each key has: a key of the mapping itself beats a merged one, of duplicates the last wins,
-// and of several merged mappings the first (YAML's merge key draft).
-func (b *yamlBuilder) collect(n *yaml.Node, pairs []pair, index map[string]int, merged bool, level int) ([]pair, error) {
-	if level > MaxDepth {
-		return nil, b.errAt(n, "merge keys nested deeper than %d levels", MaxDepth)
-	}
-	var merges []*yaml.Node
+// collect settles which value each key has: of duplicates the last wins. A merge key is a key like any other.
+func (b *yamlBuilder) collect(n *yaml.Node) ([]pair, error) {
+	pairs := make([]pair, 0, len(n.Content)/2)
+	index := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		kn, vn := n.Content[i], n.Content[i+1]
 		if kn.Tag == "!ignore" {
@@ -247,58 +235,18 @@ func (b *yamlBuilder) collect(n *yaml.Node, pairs []pair, index map[string]int, 
 		if kn.Kind != yaml.ScalarNode {
 			return nil, b.errAt(kn, "a key must be a scalar")
 		}
-		if kn.Tag == "!!merge" && kn.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 {
-			merges = append(merges, vn)
-			continue
-		}
 		name := kn.Value
 		if kn.Tag == "!!null" {
 			name = "null"
 		}
-		at, dup := index[name]
-		switch {
-		case !dup:
-			index[name] = len(pairs)
-			pairs = append(pairs, pair{name: name, key: kn, value: vn, merged: merged})
-		case !merged:
+		if at, dup := index[name]; dup {
 			pairs[at] = pair{name: name, key: kn, value: vn}
+			continue
 		}
-	}
-	for _, m := range merges {
-		var err error
-		if pairs, err = b.merge(m, pairs, index, level); err != nil {
-			return nil, err
-		}
+		index[name] = len(pairs)
+		pairs = append(pairs, pair{name: name, key: kn, value: vn})
 	}
 	return pairs, nil
-}
-
-func (b *yamlBuilder) merge(m *yaml.Node, pairs []pair, index map[string]int, level int) ([]pair, error) {
-	switch m.Kind {
-	case yaml.AliasNode:
-		err := b.alias(m, func(target *yaml.Node) (err error) {
-			pairs, err = b.merge(target, pairs, index, level)
-			return err
-		})
-		return pairs, err
-	case yaml.MappingNode:
-		if b.aliased += len(m.Content); b.aliased > MaxAliasNodes {
-			return nil, b.errAt(m, "merge keys expand to more than %d values", MaxAliasNodes)
-		}
-		return b.collect(m, pairs, index, true, level+1)
-	case yaml.SequenceNode:
-		for _, e := range m.Content {
-			if e.Kind == yaml.SequenceNode {
-				return nil, b.errAt(e, "a merge key takes a map or a list of maps")
-			}
-			var err error
-			if pairs, err = b.merge(e, pairs, index, level); err != nil {
-				return nil, err
-			}
-		}
-		return pairs, nil
-	}
-	return nil, b.errAt(m, "a merge key takes a map or a list of maps")
 }
 
 // resolve gives a scalar its kind by the rules of Envoy's YAML reader, which are those of yaml-cpp's conversions: text in

@@ -63,6 +63,8 @@ const (
 	LogicalDNS
 	EDS
 	OriginalDST
+
+	noType // that the configuration asks for, or that there is: what depends on it is not looked at
 )
 
 // Name returns the cluster's name.

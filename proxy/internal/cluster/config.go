@@ -187,9 +187,9 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 		t, ok := typeNames[ct.GetName()]
 		if !ok {
 			if !knownTypes[ct.GetName()] {
-				return 0, rejected("cluster_type", "Didn't find a registered cluster factory implementation for name: '"+ct.GetName()+"'")
+				return noType, rejected("cluster_type", "Didn't find a registered cluster factory implementation for name: '"+ct.GetName()+"'")
 			}
-			return 0, &config.Error{Path: "cluster_type", Msg: ct.GetName() + ": not supported yet", Kind: config.Unsupported, Extension: ct.GetName()}
+			return noType, &config.Error{Path: "cluster_type", Msg: ct.GetName() + ": not supported yet", Kind: config.Unsupported, Extension: ct.GetName()}
 		}
 		return t, nil
 	}
@@ -204,11 +204,11 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 		return EDS, nil
 	case clusterv3.Cluster_ORIGINAL_DST:
 		if p := cfg.GetLbPolicy(); p != clusterv3.Cluster_CLUSTER_PROVIDED {
-			return 0, rejected("lb_policy", "cluster: LB policy "+p.String()+
+			return noType, rejected("lb_policy", "cluster: LB policy "+p.String()+
 				" is not valid for Cluster type ORIGINAL_DST. Only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'")
 		}
 	}
-	return 0, rejected("type", cfg.GetType().String()+": not supported yet")
+	return noType, rejected("type", cfg.GetType().String()+": not supported yet")
 }
 
 func duration(d *durationpb.Duration, def time.Duration) time.Duration {

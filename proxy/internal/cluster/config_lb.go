@@ -51,6 +51,9 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	case clusterv3.Cluster_RANDOM:
 		o.LB.Policy = lb.Random{}
 	case clusterv3.Cluster_CLUSTER_PROVIDED:
+		if o.Type == noType {
+			return nil
+		}
 		return rejected("lb_policy", "cluster manager: cluster provided LB specified but cluster '"+cfg.GetName()+
 			"' did not provide one. Check cluster documentation.")
 	case clusterv3.Cluster_RING_HASH:

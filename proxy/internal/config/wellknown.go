@@ -52,7 +52,25 @@ func (e *encoder) duration(n yamlpos.Node) {
 		e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: "a duration in seconds with at most 9 decimals and the suffix s, such as \"1.5s\""})
 		return
 	}
+	if problem := unusable(secs, nanos); problem != "" && !e.opts.SkipValidation {
+		e.fail(n, Error{Kind: BrokenRule, Msg: problem, Found: e.found(n), Allowed: "a duration from 0s to " + strconv.FormatInt(maxUsableSeconds, 10) + "s"})
+		return
+	}
 	e.seconds(secs, nanos)
+}
+
+// maxUsableSeconds is what Envoy can count in nanoseconds, in whole seconds.
+const maxUsableSeconds = 9_223_372_035
+
+// unusable says in Envoy's words why a duration that protobuf has is none for Envoy, wherever it stands.
+func unusable(secs int64, nanos int32) string {
+	switch {
+	case secs < 0 || nanos < 0:
+		return "Invalid duration: Expected positive duration"
+	case secs > maxUsableSeconds:
+		return "Invalid duration: Duration out-of-range"
+	}
+	return ""
 }
 
 func (e *encoder) seconds(secs int64, nanos int32) {

@@ -83,6 +83,16 @@ func prefixes(list []*corev3.CidrRange) ([]netip.Prefix, error) {
 	return out, nil
 }
 
+// usable are the prefixes of a list that are some: Envoy takes a list with others, which nobody is in.
+func usable(list []*corev3.CidrRange) (out []netip.Prefix) {
+	for i := range list {
+		if one, err := prefixes(list[i : i+1]); err == nil {
+			out = append(out, one...)
+		}
+	}
+	return out
+}
+
 // detector builds one way to find out who the client is.
 func detector(e *corev3.TypedExtensionConfig) (Detector, error) {
 	a := e.GetTypedConfig()
@@ -107,11 +117,7 @@ func detector(e *corev3.TypedExtensionConfig) (Detector, error) {
 		if x.XffTrustedCidrs != nil && x.XffNumTrustedHops > 0 {
 			return nil, errors.New("Cannot set both xff_num_trusted_hops and xff_trusted_cidrs") //nolint:staticcheck // Envoy's text
 		}
-		nets, err := prefixes(x.GetXffTrustedCidrs().GetCidrs())
-		if err != nil {
-			return nil, err
-		}
-		return &xffDetector{hops: int(x.XffNumTrustedHops), trusted: nets, append: x.SkipXffAppend != nil && !x.SkipXffAppend.Value}, nil
+		return &xffDetector{hops: int(x.XffNumTrustedHops), trusted: usable(x.GetXffTrustedCidrs().GetCidrs()), append: x.SkipXffAppend != nil && !x.SkipXffAppend.Value}, nil
 	}
 	return nil, notRegistered(e)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	metadatav3 "github.com/envoyproxy/go-control-plane/envoy/type/metadata/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -115,9 +116,19 @@ func (c rateCompiler) action(a *routev3.RateLimit_Action) (rateAction, error) {
 	case *routev3.RateLimit_Action_Metadata:
 		return metadataValue(x.Metadata)
 	case *routev3.RateLimit_Action_Extension:
-		return nil, unknownExtension(x.Extension.GetName(), x.Extension.GetTypedConfig())
+		return nil, config.At("extension", noDescriptor(x.Extension))
 	}
 	return nil, errors.New("an action is required")
+}
+
+// noDescriptor says of an extension for descriptors that it is not there: in Envoy, the inputs of matchers are some, too.
+func noDescriptor(x *corev3.TypedExtensionConfig) error {
+	url := config.PayloadURL(x.GetTypedConfig())
+	name := url[strings.LastIndexByte(url, '/')+1:]
+	if strings.HasPrefix(name, "envoy.type.matcher.v3.Http") && strings.HasSuffix(name, "MatchInput") {
+		return &config.Error{Path: "typed_config", Kind: config.Unsupported, Extension: name, Msg: name + " as a descriptor: not supported yet"}
+	}
+	return unknownExtension(x.GetName(), x.GetTypedConfig())
 }
 
 // value compiles what is put into a descriptor.

@@ -45,6 +45,9 @@ func (l *Loader) layer(y *bootstrapv3.RuntimeLayer, serviceCluster string) (*Lay
 		}
 		layer.values = v
 	case *bootstrapv3.RuntimeLayer_DiskLayer_:
+		if root := x.DiskLayer.GetSymlinkRoot(); !strings.Contains(root, "/") { // what is watched is the folder that it is in
+			return nil, &config.Error{Path: "disk_layer.symlink_root", Msg: strings.TrimSpace("invalid file path " + root)}
+		}
 		layer.disk = newDiskLayer(x.DiskLayer, serviceCluster)
 	case *bootstrapv3.RuntimeLayer_AdminLayer_:
 		for _, other := range l.layers {

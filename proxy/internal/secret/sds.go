@@ -3,6 +3,7 @@ package secret
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,26 +28,52 @@ type Manager struct {
 	// Wait, if set, makes whoever starts wait for one more secret; the result says that it has come, or will not for now.
 	Wait func() (came func())
 
-	static map[string]*sdsSub // of the bootstrap: holders without a subscription
+	static map[staticKey]*sdsSub // of the bootstrap: holders without a subscription
 	subs   map[string]*sdsSub
+}
+
+// staticKey is what a static secret is found by: secrets of different kinds may have the same name.
+type staticKey struct{ kind, name string }
+
+// The kinds of secrets, by the names that Envoy has for them in its errors.
+const (
+	kindCertificate = "TlsCertificate"
+	kindValidation  = "CertificateValidationContext"
+)
+
+func keyOfStatic(s *tlsv3.Secret) staticKey {
+	switch s.GetType().(type) {
+	case *tlsv3.Secret_TlsCertificate:
+		return staticKey{kindCertificate, s.GetName()}
+	case *tlsv3.Secret_ValidationContext:
+		return staticKey{kindValidation, s.GetName()}
+	case *tlsv3.Secret_SessionTicketKeys:
+		return staticKey{"TlsSessionTicketKeys", s.GetName()}
+	case *tlsv3.Secret_GenericSecret:
+		return staticKey{"GenericSecret", s.GetName()}
+	}
+	return staticKey{}
 }
 
 // AddStatic adds a secret of the bootstrap.
 func (m *Manager) AddStatic(s *tlsv3.Secret) error {
-	if m.static == nil {
-		m.static = map[string]*sdsSub{}
+	key := keyOfStatic(s)
+	switch {
+	case key.kind == "":
+		return errors.New("Secret type not implemented") //nolint:staticcheck // Envoy's text
+	case m.static[key] != nil:
+		return fmt.Errorf("Duplicate static %s secret name %s", key.kind, key.name) //nolint:staticcheck // Envoy's text
+	case m.static == nil:
+		m.static = map[staticKey]*sdsSub{}
 	}
-	if m.static[s.Name] != nil {
-		return fmt.Errorf("duplicate static secret name %s", s.Name)
-	}
-	m.static[s.Name] = &sdsSub{m: m, name: s.Name, current: s, came: func() {}}
+	m.static[key] = &sdsSub{m: m, name: s.Name, current: s, came: func() {}}
 	return nil
 }
 
 // UpdateStatic adds or replaces a secret of the bootstrap, when that is read anew, and tells those who use it. One that cannot be read
 // leaves the old. changed is false if it is the same as before.
 func (m *Manager) UpdateStatic(x *tlsv3.Secret) (changed bool, err error) {
-	s := m.static[x.Name]
+	s := m.static[keyOfStatic(x)]
 	if s == nil {
 		return true, m.AddStatic(x)
 	}
@@ -60,8 +87,14 @@ func (m *Manager) UpdateStatic(x *tlsv3.Secret) (changed bool, err error) {
 	return true, nil
 }
 
-// RemoveStatic takes a secret of the bootstrap away. Who uses it keeps it.
-func (m *Manager) RemoveStatic(name string) { delete(m.static, name) }
+// KeepStatic takes those secrets of the bootstrap away that are not in list. Who uses one keeps it.
+func (m *Manager) KeepStatic(list []*tlsv3.Secret) {
+	keep := make(map[staticKey]bool, len(list))
+	for _, x := range list {
+		keep[keyOfStatic(x)] = true
+	}
+	maps.DeleteFunc(m.static, func(k staticKey, _ *sdsSub) bool { return !keep[k] })
+}
 
 // sdsSub is a subscription to one secret.
 type sdsSub struct {
@@ -80,9 +113,9 @@ type sdsSub struct {
 type user struct{ changed func() }
 
 // get returns a secret's holder, subscribing on first use. release gives the use up; the last one ends the subscription.
-func (m *Manager) get(c *tlsv3.SdsSecretConfig, changed func()) (s *sdsSub, release func(), err error) {
+func (m *Manager) get(kind string, c *tlsv3.SdsSecretConfig, changed func()) (s *sdsSub, release func(), err error) {
 	if c.GetSdsConfig() == nil {
-		s := m.static[c.GetName()]
+		s := m.static[staticKey{kind, c.GetName()}]
 		if s == nil {
 			return nil, nil, fmt.Errorf("Unknown static secret: %s", c.GetName()) //nolint:staticcheck // Envoy's text
 		}
@@ -169,7 +202,7 @@ func keyOf(name string, from *corev3.ConfigSource) (string, error) {
 
 // Certificate returns what gives the current certificate of a configured secret, nil while it has not come.
 func (m *Manager) Certificate(c *tlsv3.SdsSecretConfig, changed func()) (current func() *tlsv3.TlsCertificate, release func(), err error) {
-	s, release, err := m.get(c, changed)
+	s, release, err := m.get(kindCertificate, c, changed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -178,7 +211,7 @@ func (m *Manager) Certificate(c *tlsv3.SdsSecretConfig, changed func()) (current
 
 // Validation is Certificate for what peers are checked against.
 func (m *Manager) Validation(c *tlsv3.SdsSecretConfig, changed func()) (current func() *tlsv3.CertificateValidationContext, release func(), err error) {
-	s, release, err := m.get(c, changed)
+	s, release, err := m.get(kindValidation, c, changed)
 	if err != nil {
 		return nil, nil, err
 	}

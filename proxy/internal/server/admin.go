@@ -35,16 +35,16 @@ func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 	if err := s.allowPaths(p.GetAllowPaths()); err != nil {
 		return s.located("admin.allow_paths", err)
 	}
+	logs, err := s.accessLogs(adminLogs(p)) // without an address, too
+	if err != nil {
+		return s.located("admin.access_log", err)
+	}
 	if p.GetAddress() == nil {
 		return nil
 	}
 	addr, err := address(p.Address)
 	if err != nil {
 		return s.located("admin.address", err)
-	}
-	logs, err := s.accessLogs(adminLogs(p))
-	if err != nil {
-		return s.located("admin.access_log", err)
 	}
 	scope := s.store.Root().Scope("listener").Scope("admin")
 	cfg := &hcm.Config{
@@ -68,13 +68,13 @@ func (s *Server) buildAdmin(p *bootstrapv3.Admin) error {
 func adminLogs(p *bootstrapv3.Admin) []*accesslogv3.AccessLog {
 	path := p.GetAccessLogPath() //nolint:staticcheck // deprecated, still read by Envoy
 	if path == "" {
-		return p.AccessLog
+		return p.GetAccessLog()
 	}
 	a, err := anypb.New(&filelogv3.FileAccessLog{Path: path})
 	if err != nil {
-		return p.AccessLog // a message with one string can always be encoded
+		return p.GetAccessLog() // a message with one string can always be encoded
 	}
-	return append(slices.Clone(p.AccessLog), &accesslogv3.AccessLog{Name: "envoy.access_loggers.file",
+	return append(slices.Clone(p.GetAccessLog()), &accesslogv3.AccessLog{Name: "envoy.access_loggers.file",
 		ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: a}})
 }
 

@@ -67,7 +67,8 @@ var bootstrapGaps = gap.Of("envoy.config.bootstrap.v3.Bootstrap",
 const watchdogReason = " (a loop that hangs is logged, and ends nothing)"
 
 var listenerGaps = gap.Of("envoy.config.listener.v3.Listener",
-	"udp_listener_config",
+	"address.socket_address.protocol=UDP",
+	"~udp_listener_config (it is for listeners of UDP)",
 	"internal_listener",
 	"api_listener",
 	"filter_chain_matcher",

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"syscall"
@@ -110,6 +111,7 @@ func (b *listenerBuild) build() error {
 	addr, err := address(p.GetAddress())
 	errs.Collect("address", err)
 	errs.Collect("", config.Refuse(listenerGaps, p, ""))
+	errs.Collect("", sameSockets(p))
 	l := &listener.Listener{Name: p.GetName(), Address: addr, Limit: s.connectionLimit(p.GetName()),
 		FiltersTimeout: defaultFiltersTimeout, ContinueOnTimeout: p.GetContinueOnListenerFiltersTimeout(),
 		MaxAccept: int(p.GetMaxConnectionsToAcceptPerSocketEvent().GetValue())}
@@ -250,6 +252,9 @@ func socketOptions(list []*corev3.SocketOption) (out []event.SocketOption) {
 func address(a *corev3.Address) (network.Address, error) {
 	switch x := a.GetAddress().(type) {
 	case *corev3.Address_SocketAddress:
+		if err := resolver(x.SocketAddress); err != nil {
+			return network.Address{}, at("socket_address", err)
+		}
 		ip, err := netip.ParseAddr(x.SocketAddress.GetAddress())
 		if err != nil {
 			return network.Address{}, &config.Error{Path: "socket_address.address", Msg: "malformed IP address: " + x.SocketAddress.GetAddress()}
@@ -259,6 +264,48 @@ func address(a *corev3.Address) (network.Address, error) {
 		return network.Address{Path: x.Pipe.GetPath()}, nil
 	}
 	return network.Address{}, &config.Error{Msg: "is not supported yet"}
+}
+
+// resolver checks that an address is read by the resolver that there is, which reads IP addresses.
+func resolver(a *corev3.SocketAddress) error {
+	switch name := a.GetResolverName(); {
+	case name == "envoy.resolvers.reverse_connection":
+		return &config.Error{Path: "resolver_name", Msg: name + ": not supported yet", Kind: config.Unsupported, Extension: name}
+	case name != "" && name != "envoy.ip":
+		return &config.Error{Path: "resolver_name", Msg: "Unknown address resolver: " + name}
+	case a.GetNamedPort() != "":
+		return &config.Error{Path: "named_port", Msg: "IP resolver can't handle port specifier type 4"}
+	}
+	return nil
+}
+
+func isUDP(a *corev3.Address) bool {
+	return a.GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP
+}
+
+// sameSockets checks what the addresses of a listener ask of their sockets.
+func sameSockets(p *listenerv3.Listener) error {
+	var errs config.Errors
+	errs.Collect("address", compat(p.GetAddress()))
+	for i, x := range p.GetAdditionalAddresses() {
+		path := fmt.Sprintf("additional_addresses[%d].address", i)
+		errs.Collect(path, compat(x.GetAddress()))
+		if isUDP(x.GetAddress()) != isUDP(p.GetAddress()) {
+			errs.Collect(path, errors.New("listener "+p.GetName()+": has different socket type. The listener only support same socket type for all the addresses."))
+		}
+	}
+	return errs.Err()
+}
+
+// compat checks that an address that is to take IPv4 connections, too, is one of IPv6 that can.
+func compat(a *corev3.Address) error {
+	s := a.GetSocketAddress()
+	ip, err := netip.ParseAddr(s.GetAddress())
+	if err != nil || !s.GetIpv4Compat() || ip.Is4In6() || ip == netip.IPv6Unspecified() {
+		return nil
+	}
+	return at("socket_address.ipv4_compat", fmt.Errorf("Only IPv6 address '::' or valid IPv4-mapped IPv6 address can set ipv4_compat: %s", //nolint:staticcheck // Envoy's text
+		netip.AddrPortFrom(ip, uint16(s.GetPortValue()))))
 }
 
 // connectionLimit reads the limit of a listener's connections from the runtime.

@@ -29,9 +29,7 @@ func (b *listenerBuild) chains(addr network.Address, old map[uint64]*chainUse) e
 	adding := func(err error) error { return prefixed(fmt.Sprintf("error adding listener '%s': ", addr), err) }
 	p := b.p
 	var errs config.Errors
-	if len(p.GetFilterChains()) == 0 && p.GetDefaultFilterChain() == nil {
-		errs.Collect("filter_chains", adding(errors.New("no filter chains specified")))
-	}
+	errs.Collect("filter_chains", adding(countChains(p)))
 	errs.Collect("", adding(uniqueMatches(p)))
 	var list []*listener.Chain
 	for i, fc := range p.GetFilterChains() {
@@ -51,9 +49,25 @@ func (b *listenerBuild) chains(addr network.Address, old map[uint64]*chainUse) e
 	if err := errs.Err(); err != nil {
 		return err
 	}
+	if p.GetFilterChainMatcher() != nil {
+		return nil // which is refused: it would say which chain is meant
+	}
 	var err error
 	if b.set, err = listener.NewChains(list, def); err != nil {
 		return adding(err)
+	}
+	return nil
+}
+
+// countChains checks that a listener has chains if its connections need them.
+func countChains(p *listenerv3.Listener) error {
+	n, some := len(p.GetFilterChains()), p.GetDefaultFilterChain() != nil
+	packets := isUDP(p.GetAddress()) && p.GetUdpListenerConfig().GetQuicOptions() == nil
+	switch {
+	case packets && n > 0:
+		return fmt.Errorf("%d filter chain(s) specified for connection-less UDP listener.", n) //nolint:staticcheck // Envoy's text
+	case !packets && n == 0 && !some:
+		return errors.New("no filter chains specified")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -72,6 +73,12 @@ func uniqueMatches(p *listenerv3.Listener) error {
 	seen := map[string]string{}
 	for i, fc := range p.GetFilterChains() {
 		m := fc.GetFilterChainMatch()
+		if p.GetFilterChainMatcher() != nil { // it chooses by the names
+			if fc.GetName() == "" {
+				errs.Collect(fmt.Sprintf("filter_chains[%d]", i), errors.New(`"name" field is required when using a listener matcher`))
+			}
+			continue
+		}
 		raw, err := deterministic.Marshal(m)
 		if err != nil {
 			return err

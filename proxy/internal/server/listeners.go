@@ -44,7 +44,7 @@ func (s *Server) buildListeners() error {
 		}
 		var errs config.Errors
 		errs.Collect("", attempt(it.Broken || s.problems.broken, b.build))
-		if b.l != nil {
+		if b.l != nil && !isUDP(it.Message.GetAddress()) { // ports of UDP are others
 			errs.Collect("", s.freeAddress(b, nil))
 		}
 		if err := errs.Err(); err != nil || it.Broken {

@@ -365,7 +365,9 @@ func TestListenerRefused(t *testing.T) {
 func TestListenerFieldsRefused(t *testing.T) {
 	r := newListenerRig(t, "")
 	for name, change := range map[string]func(p *listenerv3.Listener){
-		"udp_listener_config": func(p *listenerv3.Listener) { p.UdpListenerConfig = &listenerv3.UdpListenerConfig{} },
+		"address.socket_address.protocol": func(p *listenerv3.Listener) {
+			p.GetAddress().GetSocketAddress().Protocol = corev3.SocketAddress_UDP
+		},
 		"internal_listener": func(p *listenerv3.Listener) {
 			p.ListenerSpecifier = &listenerv3.Listener_InternalListener{InternalListener: &listenerv3.Listener_InternalListenerConfig{}}
 		},

@@ -96,11 +96,11 @@ stats_config:
 		t.Error(d)
 	}
 	for boot, want := range map[string]string{
-		`{stats_config: {stats_tags: [{tag_name: a, regex: "("}]}}`:                                                            "stats_config.stats_tags[0].regex: Invalid regex '('",
-		`{stats_config: {stats_tags: [{tag_name: nope}]}}`:                                                                     "nope",
-		`{stats_config: {stats_matcher: {exclusion_list: {patterns: [{safe_regex: {regex: "["}}]}}}}`:                          "stats_config.stats_matcher",
-		`{stats_config: {histogram_bucket_settings: [{match: {prefix: a}, buckets: [2, 1]}]}}`:                                 "does not come after",
-		`{stats_sinks: [{name: x}]}`:                                                                                           "stats_sinks: not supported yet",
+		`{stats_config: {stats_tags: [{tag_name: a, regex: "("}]}}`:                                           "stats_config.stats_tags[0].regex: Invalid regex '('",
+		`{stats_config: {stats_tags: [{tag_name: nope}]}}`:                                                    "nope",
+		`{stats_config: {stats_matcher: {exclusion_list: {patterns: [{safe_regex: {regex: "["}}]}}}}`:         "stats_config.stats_matcher",
+		`{stats_config: {histogram_bucket_settings: [{match: {safe_regex: {regex: "["}}, buckets: [2, 1]}]}}`: "histogram_bucket_settings[0].match",
+		`{stats_sinks: [{name: x}]}`: "stats_sinks: not supported yet",
 		`{layered_runtime: {layers: [{name: a, static_layer: {}}, {name: a, static_layer: {}}]}}`:                              "layered_runtime.layers[1].name: Duplicate layer name: a",
 		`{admin: {allow_paths: [{safe_regex: {regex: "["}}], address: {socket_address: {address: 127.0.0.1, port_value: 0}}}}`: "admin.allow_paths",
 	} {

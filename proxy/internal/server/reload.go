@@ -281,15 +281,7 @@ func (r *reload) removeClusters() {
 			r.out.Changed++
 		}
 	}
-	secrets := map[string]bool{}
-	for _, x := range r.boot.GetStaticResources().GetSecrets() {
-		secrets[x.GetName()] = true
-	}
-	for _, x := range s.boot.GetStaticResources().GetSecrets() {
-		if !secrets[x.GetName()] {
-			s.dynamic.secrets.RemoveStatic(x.GetName())
-		}
-	}
+	s.dynamic.secrets.KeepStatic(r.boot.GetStaticResources().GetSecrets())
 }
 
 // keep makes /config_dump show what is configured now.

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
@@ -24,6 +26,7 @@ func (s *Server) buildStats() error {
 	}
 	for i, t := range p.GetStatsTags() {
 		r := stats.TagRule{Name: t.GetTagName(), Fixed: t.GetFixedValue()}
+		_, r.HasFixed = t.GetTagValue().(*metricsv3.TagSpecifier_FixedValue)
 		if text := t.GetRegex(); text != "" {
 			re, err := regexp.Compile(text) //ban:allow bannedcall stats_tags are searched for, not matched as a whole; their groups are needed
 			if err != nil {
@@ -36,7 +39,11 @@ func (s *Server) buildStats() error {
 	}
 	var err error
 	if s.tagger, err = stats.NewTagger(cfg); err != nil {
-		errs.Collect("stats_config.stats_tags", err)
+		path := "stats_config.stats_tags"
+		if one := (*stats.RuleError)(nil); errors.As(err, &one) && len(cfg.Rules) == len(p.GetStatsTags()) {
+			path, err = fmt.Sprintf("%s[%d]", path, one.Rule), one.Err
+		}
+		errs.Collect(path, err)
 	}
 	reject, err := statsMatcher(p.GetStatsMatcher())
 	errs.Collect("stats_config.stats_matcher", err)
@@ -104,13 +111,7 @@ func histogramBuckets(list []*metricsv3.HistogramBucketSettings) (func(name stri
 		if err != nil {
 			return nil, at(fmt.Sprintf("[%d].match", n), err)
 		}
-		b := p.GetBuckets()
-		for i := 1; i < len(b); i++ {
-			if b[i] <= b[i-1] {
-				return nil, at(fmt.Sprintf("[%d].buckets[%d]", n, i), fmt.Errorf("%v does not come after %v", b[i], b[i-1]))
-			}
-		}
-		all = append(all, setting{m, b})
+		all = append(all, setting{m, slices.Sorted(slices.Values(p.GetBuckets()))})
 	}
 	if all == nil {
 		return nil, nil

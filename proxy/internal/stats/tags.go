@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,6 +22,8 @@ type TagRule struct {
 	Name  string
 	Regex *regexp.Regexp
 	Fixed string
+	// HasFixed tells that Fixed counts though it is "".
+	HasFixed bool
 }
 
 // TagConfig says how tags are made.
@@ -60,14 +63,11 @@ func NewTagger(cfg TagConfig) (*Tagger, error) {
 		t.add("", tagRule{tag: f.Name, fixed: f.Value})
 	}
 	fixed := len(cfg.Fixed)
-	for _, r := range cfg.Rules {
-		if r.Name == "" {
-			return nil, fmt.Errorf("stats_tags: tag_name cannot be empty")
-		}
+	for i, r := range cfg.Rules {
 		if err := t.addRule(r, cfg.NoDefaults); err != nil {
-			return nil, err
+			return nil, &RuleError{i, err}
 		}
-		if r.Regex == nil && r.Fixed != "" {
+		if r.Regex == nil && r.fixed() {
 			fixed++
 		}
 	}
@@ -76,6 +76,19 @@ func NewTagger(cfg TagConfig) (*Tagger, error) {
 	}
 	return t, nil
 }
+
+// RuleError says which of TagConfig.Rules is wrong.
+type RuleError struct {
+	Rule int
+	Err  error
+}
+
+func (e *RuleError) Error() string { return fmt.Sprintf("stats_tags[%d]: %v", e.Rule, e.Err) }
+
+// Unwrap returns what is wrong with it.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+func (r *TagRule) fixed() bool { return r.Fixed != "" || r.HasFixed }
 
 // Extract returns a name without its tags and appends the tags to tags, in Envoy's order. Without tags it returns name
 // itself.
@@ -146,11 +159,13 @@ func (t *Tagger) add(prefix string, r tagRule) {
 
 func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 	switch {
+	case r.Name == "":
+		return errors.New("tag_name cannot be empty")
 	case r.Regex != nil:
 		t.custom = true
 		t.add(regexPrefix(r.Regex.String()),
 			tagRule{tag: r.Name, find: func(n *tokens) (span, span, bool) { return findRegex(r.Regex, n.name) }})
-	case r.Fixed != "":
+	case r.fixed():
 		t.add("", tagRule{tag: r.Name, fixed: r.Fixed})
 	default:
 		found := false
@@ -163,7 +178,7 @@ func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("stats_tags: no regex specified for tag specifier and no default regex for name: '%s'", r.Name)
+			return fmt.Errorf("No regex specified for tag specifier and no default regex for name: '%s'", r.Name) //nolint:staticcheck // Envoy's text
 		}
 	}
 	return nil

@@ -380,7 +380,8 @@ var curves = map[string]tls.CurveID{
 	"X25519": tls.X25519, "P-256": tls.CurveP256, "P-384": tls.CurveP384, "P-521": tls.CurveP521, "X25519MLKEM768": tls.X25519MLKEM768,
 }
 
-// params sets versions, cipher suites and curves: Envoy's defaults are TLS 1.2 to 1.3 for servers and 1.2 only for clients.
+// params sets versions, cipher suites and curves: Envoy's defaults are TLS 1.2 to 1.3 for servers and 1.2 only for clients. A minimum
+// above the maximum, as a client has with a minimum of 1.3 alone, is a configuration with which no handshake succeeds.
 func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 	cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS13
 	if client {
@@ -391,9 +392,6 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 	}
 	if v, ok := versions[p.GetTlsMaximumProtocolVersion()]; ok {
 		cfg.MaxVersion = v
-	}
-	if cfg.MinVersion > cfg.MaxVersion {
-		return errors.New("tls_minimum_protocol_version is above tls_maximum_protocol_version")
 	}
 	for _, group := range p.GetCipherSuites() {
 		for _, name := range strings.Split(strings.Trim(group, "[]"), "|") {
