@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
@@ -97,6 +98,7 @@ func ask(t *testing.T, dial func() (net.Conn, error)) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(25 * time.Second))
 	if _, err := fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -84,8 +85,7 @@ func TestHeldTrailers(t *testing.T) {
 	tr := &http.Transport{Protocols: &http.Protocols{}}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	defer tr.CloseIdleConnections()
-	q, _ := http.NewRequest("GET", r.url("/"), nil)
-	p, err := tr.RoundTrip(q)
+	p, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Get(r.url("/"))
 	if err != nil {
 		t.Fatal(err)
 	}

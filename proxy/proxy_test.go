@@ -86,7 +86,7 @@ func run(t *testing.T, p *proxy.Proxy) *running {
 	case <-p.Ready():
 	case err := <-r.done:
 		t.Fatalf("did not start: %v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(25 * time.Second):
 		t.Fatal("does not start")
 	}
 	return r
@@ -101,7 +101,7 @@ func (r *running) end() {
 		if err != nil {
 			r.t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(25 * time.Second):
 		r.t.Fatal("does not end")
 	}
 	for _, w := range r.p.Loops() {
@@ -127,7 +127,7 @@ func get(t *testing.T, url string) string {
 	t.Helper()
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
-	p, err := (&http.Client{Transport: tr, Timeout: 10 * time.Second}).Get(url)
+	p, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,11 @@ func TestHundredTimes(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, _ = fmt.Fprint(c, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-				<-inside
+				select {
+				case <-inside:
+				case <-time.After(25 * time.Second):
+					t.Fatal("the request did not arrive")
+				}
 				a.end()
 				b.end()
 				_ = c.Close()
@@ -200,7 +204,7 @@ func open(t *testing.T) int {
 // settle waits until something is at most what it was: the test's own server and clients need a moment for their ends.
 func settle(t *testing.T, what string, before int, now func() int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(25 * time.Second)
 	n := now()
 	for ; n > before; n = now() {
 		if time.Now().After(deadline) {

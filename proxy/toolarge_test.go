@@ -49,7 +49,7 @@ func TestConnectionEndsAfterTooLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(25 * time.Second))
 	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 20\r\n\r\n01234567890123456789"); err != nil {
 		t.Fatal(err)
 	}

@@ -73,13 +73,13 @@ func TestDemo(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "new.yaml"), filepath.Join(dir, "routes.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); get(urls[0]+"/hello") != "Good day from Dragoman.\n"; {
+	for end := time.Now().Add(25 * time.Second); get(urls[0]+"/hello") != "Good day from Dragoman.\n"; {
 		if time.Now().After(end) {
 			t.Fatal("the new routes were not taken")
 		}
 	}
 	cancel()
-	if err := <-ended; err != nil {
+	if err := within(t, "the end", ended); err != nil {
 		t.Error(err)
 	}
 }

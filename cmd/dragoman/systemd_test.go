@@ -73,6 +73,8 @@ func TestSocketActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	guard := time.AfterFunc(2*patience, func() { _ = cmd.Process.Kill() }) // it ends what waits for the process, with an error
+	defer guard.Stop()
 
 	client := &http.Client{Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()

@@ -70,13 +70,13 @@ func startWatching(t *testing.T) *watching {
 	go func() { x.w.run(ctx); close(ended) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := within(t, "the proxy's end", done); err != nil {
 			t.Error(err)
 		}
-		<-ended
+		within(t, "the watch's end", ended)
 	})
-	<-x.p.Ready()
-	<-x.idle
+	within(t, "a proxy that is ready", x.p.Ready())
+	within(t, "the first rest", x.idle)
 	return x
 }
 
@@ -87,11 +87,29 @@ func (x *watching) write(text string) {
 	}
 }
 
+// patience is how long a test waits for what must come.
+const patience = 25 * time.Second
+
+// within returns what comes from a channel.
+func within[T any](t *testing.T, what string, ch <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(patience):
+		t.Fatalf("waited too long for %s", what)
+	}
+	return v
+}
+
 // looks makes it look n times, and waits until it has.
 func (x *watching) looks(n int) {
 	for range n {
-		x.tick <- time.Time{}
-		<-x.idle
+		select {
+		case x.tick <- time.Time{}:
+		case <-time.After(patience):
+			x.t.Fatal("it does not wait for the next look")
+		}
+		within(x.t, "the end of a look", x.idle)
 	}
 }
 
@@ -112,7 +130,7 @@ func (x *watching) get() string {
 	x.t.Helper()
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
-	p, err := (&http.Client{Transport: tr, Timeout: 10 * time.Second}).Get("http://" + x.p.Addrs()["main"][0].String())
+	p, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Get("http://" + x.p.Addrs()["main"][0].String())
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -172,7 +190,7 @@ func TestWatch(t *testing.T) {
 		t.Error(got)
 	}
 	x.w.look()
-	<-x.idle
+	within(t, "the end of a look", x.idle)
 	if got := x.get(); got != "four" {
 		t.Error(got)
 	}

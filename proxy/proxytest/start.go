@@ -21,8 +21,8 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
 
-// limit is how long a proxy may take to start or to end.
-const limit = 10 * time.Second
+// limit is how long a proxy may take to start, to answer and to end.
+const limit = 25 * time.Second
 
 // Option changes what Start starts.
 type Option func(c *config)
@@ -188,7 +188,9 @@ func (x *Proxy) Get(path string, header ...string) *Answer {
 // Do is Get with a method and a body.
 func (x *Proxy) Do(method, path, body string, header ...string) *Answer {
 	x.t.Helper()
-	q, err := http.NewRequest(method, x.URL(path), strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, method, x.URL(path), strings.NewReader(body))
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -12,10 +12,11 @@ import (
 // Bars of a storm of updates. A pass is bounded by its CPU: what the clock shows beyond that is a busy machine's, and is compared
 // with the same load without changes.
 const (
-	maxPass    = 2048 * time.Microsecond // of a worker
-	maxAssist  = 0.01                    // share of the process's CPU that allocating threads spend on collecting
-	heapSpread = 0.05                    // how much more may be live afterwards
-	slack      = 5                       // passes that may be long for other reasons
+	maxPass       = 2048 * time.Microsecond // of a worker
+	maxAssist     = 0.01                    // share of the process's CPU that allocating threads spend on collecting
+	heapSpread    = 0.05                    // how much more may be live afterwards
+	perConnection = 2 << 10                 // bytes of heap that an open connection and its place in a pool hold
+	slack         = 5                       // passes that may be long for other reasons
 )
 
 // TestChurn changes clusters, endpoints, routes and certificates ten times a second while requests run.
@@ -73,7 +74,9 @@ func TestChurn(t *testing.T) {
 	if churned.assist() > maxAssist {
 		t.Errorf("allocating threads spent %.2f%% of the CPU on collecting", 100*churned.assist())
 	}
-	if float64(after.Live) > float64(before.Live)*(1+heapSpread)+1<<20 {
+	// A slow machine fills pools later: what each connection more is and holds is not what the changes left.
+	more := float64(max(after.FDs-before.FDs, 0)) * perConnection
+	if float64(after.Live) > float64(before.Live)*(1+heapSpread)+more+1<<20 {
 		t.Errorf("the heap grew from %.2f to %.2f MiB", mib(before.Live), mib(after.Live))
 	}
 	if after.Clusters != n || after.Released != 0 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -93,6 +94,7 @@ func TestConnectTermination(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { c.Close() })
+			_ = c.SetDeadline(time.Now().Add(25 * time.Second))
 			fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nhost: %s\r\n\r\n%s", authority, authority, early)
 			r := bufio.NewReader(c)
 			a, err := http.ReadResponse(r, &http.Request{Method: "CONNECT"})

@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -82,7 +83,9 @@ func sendPath(t *testing.T, p *proxytest.Proxy, protocol, path string, body io.R
 	tr := &http.Transport{Protocols: &http.Protocols{}, WriteBufferSize: 64 << 10}
 	protocols[protocol](tr.Protocols)
 	defer tr.CloseIdleConnections()
-	q, err := http.NewRequest("POST", p.URL(path), body)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, "POST", p.URL(path), body)
 	if err != nil {
 		t.Fatal(err)
 	}

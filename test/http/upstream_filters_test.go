@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
@@ -131,7 +132,7 @@ func TestUpstreamFilters(t *testing.T) {
 						k, v, _ := strings.Cut(h, ": ")
 						q.Header.Set(k, v)
 					}
-					a, err := tr.RoundTrip(q)
+					a, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Do(q)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -242,22 +241,20 @@ func TestSocketActivation(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	// A port of the loopback that was free a moment ago may be somebody's by now: an address of this process's own is not.
+	pid := os.Getpid()
+	host := fmt.Sprintf("127.%d.%d.%d", 64+pid>>16&63, pid>>8&255, 1+pid&127)
+	const port = 8080
 	boot, err := os.ReadFile("../../packaging/dragoman.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "dragoman.yaml")
-	text := strings.NewReplacer("port_value: 10000", fmt.Sprintf("port_value: %d", port), "port_value: 9901", "port_value: 0").Replace(string(boot))
+	text := strings.NewReplacer("address: 127.0.0.1, port_value: 10000", fmt.Sprintf("address: %s, port_value: %d", host, port), "port_value: 9901", "port_value: 0").Replace(string(boot))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(activate, "-l", fmt.Sprintf("127.0.0.1:%d", port), binary, "proxy", "-l", "error", "-c", file)
+	cmd := exec.Command(activate, "-l", fmt.Sprintf("%s:%d", host, port), binary, "proxy", "-l", "error", "-c", file)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -266,7 +263,7 @@ func TestSocketActivation(t *testing.T) {
 	client := &http.Client{Timeout: 20 * time.Second}
 	var p *http.Response
 	for end := time.Now().Add(20 * time.Second); ; {
-		if p, err = client.Get(fmt.Sprintf("http://127.0.0.1:%d/", port)); err == nil || time.Now().After(end) {
+		if p, err = client.Get(fmt.Sprintf("http://%s:%d/", host, port)); err == nil || time.Now().After(end) {
 			break
 		}
 	}

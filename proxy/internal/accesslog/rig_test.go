@@ -106,6 +106,7 @@ func (r *rig) until(what string, cond func() bool) {
 		}
 		r.home.Step(true)
 	}
+	r.home.Step(false) // what was reported before it
 }
 
 // all returns the text of all stats.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -202,9 +203,11 @@ func TestHandler(t *testing.T) {
 	}()
 	srv := httptest.NewServer(a.Handler(func(f func()) { loop <- f }))
 	defer func() { srv.Close(); close(loop); <-done }()
+	client := srv.Client()
+	client.Timeout = 25 * time.Second
 	get := func(path string) (int, http.Header, string) {
 		t.Helper()
-		r, err := http.Get(srv.URL + path)
+		r, err := client.Get(srv.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +226,7 @@ func TestHandler(t *testing.T) {
 	if code, _, _ := get("/quit"); code != 405 {
 		t.Errorf("%d", code)
 	}
-	r, err := http.Post(srv.URL+"/quit", "text/plain", strings.NewReader(strings.Repeat("x", 2<<20)))
+	r, err := client.Post(srv.URL+"/quit", "text/plain", strings.NewReader(strings.Repeat("x", 2<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 )
@@ -49,7 +50,7 @@ func (c *fakeClock) Mono() int64    { return c.Clock.Mono() + int64(c.ahead) }
 func (c *fakeClock) Now() time.Time { return c.Clock.Now().Add(c.ahead) }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, store: stats.NewStore(), clock: &fakeClock{Clock: clock.System()}}
+	r := &rig{t: t, store: stats.NewStore(), clock: &fakeClock{Clock: sim.NewSteady()}}
 	worker := func(i int, name string, sh *stats.Shard) *event.Worker {
 		d, err := event.NewDriver("")
 		if err != nil {
@@ -107,7 +108,7 @@ func (r *rig) step() {
 
 func (r *rig) run(what string, until func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(25 * time.Second)
 	for !until() {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("waited too long: %s", what)

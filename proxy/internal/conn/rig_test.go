@@ -14,6 +14,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,7 +56,7 @@ func newRig(t testing.TB, kind string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, clock: &fakeClock{Clock: clock.System()}}
+	r := &rig{t: t, clock: &fakeClock{Clock: sim.NewSteady()}}
 	r.w = event.New(event.Config{Name: "worker_0", Driver: d, Clock: r.clock, Rand: rand.Seeded([32]byte{1})})
 	r.w.Bufs.Poison = true
 	r.guard.Fn = func() {}

@@ -117,8 +117,10 @@ func TestTimers(t *testing.T) {
 		w.Arm(again, time.Millisecond)
 		r.run(func() bool { return len(shots) == 3 && left == 0 })
 		for i, want := range []shot{{"short", 5e6}, {"moved", 20e6}, {"long", 40e6}} {
-			if shots[i].name != want.name || shots[i].at < want.at {
-				t.Errorf("timer %d: %v, want %v at the earliest", i, shots[i], want)
+			at := slices.IndexFunc(shots, func(s shot) bool { return s.name == want.name })
+			// A pass that comes late, as it may with a real clock, runs what is due in any order.
+			if at < 0 || shots[at].at < want.at || at != i && r.kind == "sim" {
+				t.Errorf("timers %v: want %v at the earliest, as number %d", shots, want, i)
 			}
 		}
 		if short.Armed() || off.Armed() || w.NextTimer() > 0 {

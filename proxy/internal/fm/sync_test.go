@@ -12,6 +12,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -40,7 +41,7 @@ type syncRig struct {
 }
 
 func newSyncRig(t *testing.T, code straight) *syncRig {
-	x := &syncRig{t: t, store: stats.NewStore(), code: code, clock: &fakeClock{Clock: clock.System()}}
+	x := &syncRig{t: t, store: stats.NewStore(), code: code, clock: &fakeClock{Clock: sim.NewSteady()}}
 	x.w = event.New(event.Config{Name: "worker_0", Driver: noIO{}, Clock: x.clock, Stats: x.store.NewShard("worker_0")})
 	x.w.Bufs.Poison, x.w.Arenas.Poison = true, true
 	x.f = fm.NewSyncFactory(func(network.Dispatcher) filter.Sync { return x.code }, x.store.Root().Scope("http.x"))

@@ -17,6 +17,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/socket"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -64,7 +65,7 @@ func overDrivers(t *testing.T, f func(t *testing.T, r *rig)) {
 }
 
 func newRig(t testing.TB, kind string, workers int) *rig {
-	r := &rig{t: t, clock: &fakeClock{Clock: clock.System()}, store: stats.NewStore(), guard: make([]event.Timer, workers)}
+	r := &rig{t: t, clock: &fakeClock{Clock: sim.NewSteady()}, store: stats.NewStore(), guard: make([]event.Timer, workers)}
 	for i := range workers {
 		d, err := event.NewDriver(kind)
 		if err != nil {

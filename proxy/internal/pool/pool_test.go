@@ -190,7 +190,7 @@ func TestConnectionLimit(t *testing.T) {
 // A connection that cannot be made fails all that waits, and what is started from there is not failed with it.
 func TestConnectFailure(t *testing.T) {
 	overDrivers(t, func(r *rig) {
-		h := refused(r.t)
+		h := refused()
 		r.s.Limits[0].MaxConnections = 1
 		p := r.pool(h, pool.HTTP1)
 		a := r.call(p, "/a")
@@ -439,7 +439,7 @@ func TestPausedReader(t *testing.T) {
 		c.s.ReadDisable(true)
 		c.s.ReadDisable(true)
 		had := len(c.body)
-		<-sent
+		r.run("everything to be on its way", ended(sent))
 		for range 20 {
 			r.w.Step(false)
 		}

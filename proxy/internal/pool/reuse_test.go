@@ -52,7 +52,14 @@ func TestClosedBeforeReuse(t *testing.T) {
 				first := r.call(p, "/1")
 				r.run("the first answer", allDone(first))
 				r.jump(time.Minute)
-				peer := <-conns
+				var peer *net.TCPConn
+				r.run("the first connection", func() bool {
+					select {
+					case peer = <-conns:
+					default:
+					}
+					return peer != nil
+				})
 				c.end(peer)
 				r.untilPeek(first.conn)
 				second := r.call(p, "/2")
@@ -80,7 +87,7 @@ func TestClosedBeforeReuse(t *testing.T) {
 func (r *rig) untilPeek(c *pool.Conn) {
 	r.t.Helper()
 	probe := r.w.Driver.(event.Prober)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(25 * time.Second); time.Now().Before(deadline); {
 		if _, e := probe.Peek(c.NetConn().Handle()); e != syscall.EAGAIN {
 			return
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -71,7 +72,7 @@ func newRig(t testing.TB, kind string) *rig {
 		t.Fatal(err)
 	}
 	store := stats.NewStore()
-	r := &rig{store: store, clock: &fakeClock{Clock: clock.System()}}
+	r := &rig{store: store, clock: &fakeClock{Clock: sim.NewSteady()}}
 	r.t, _ = t.(*testing.T)
 	r.w = event.New(event.Config{Name: "worker_0", Driver: d, Clock: r.clock, Rand: rand.Seeded([32]byte{1}), Stats: store.NewShard("worker_0")})
 	r.w.Bufs.Poison, r.w.Arenas.Poison = r.t != nil, r.t != nil
@@ -103,7 +104,7 @@ func newRig(t testing.TB, kind string) *rig {
 // run steps the worker until the condition holds.
 func (r *rig) run(what string, until func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(25 * time.Second)
 	for !until() {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("waited too long: %s", what)
@@ -221,15 +222,19 @@ func raw(t *testing.T, f func(n int, c net.Conn)) *host.Host {
 	return hostOf(l.Addr())
 }
 
-// refused returns a host that nobody listens at.
-func refused(t *testing.T) *host.Host {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// refused returns a host that nobody listens at: a port that was free a moment ago could be somebody's by now.
+func refused() *host.Host { return hostOf(netip.MustParseAddrPort("127.0.0.1:1")) }
+
+// ended tells whether a channel is closed.
+func ended(ch <-chan struct{}) func() bool {
+	return func() bool {
+		select {
+		case <-ch:
+			return true
+		default:
+			return false
+		}
 	}
-	a := l.Addr()
-	l.Close()
-	return hostOf(a)
 }
 
 // call is one request of a test.

@@ -58,7 +58,7 @@ func TestDialTCP(t *testing.T) {
 func TestDialTCPFails(t *testing.T) {
 	overDrivers(t, func(r *rig) {
 		u := &user{}
-		c, _ := pool.DialTCP(r.w, r.s, refused(r.t), 0, u)
+		c, _ := pool.DialTCP(r.w, r.s, refused(), 0, u)
 		r.run("failure", func() bool { return u.closed != nil })
 		reason, failure := c.Failure()
 		if u.connected || !u.closed.Failed || reason != http.ResetRemoteConnectionFailure || failure != "delayed connect error: Connection refused" {

@@ -77,7 +77,7 @@ func (r *adminRig) ask(method, target, ctype, body string) adminPage {
 	r.t.Helper()
 	var got *admin.Response
 	r.s.admin.Serve(admin.Parse(method, target, ctype, []byte(body)), func(x *admin.Response) { got = x })
-	for end := time.Now().Add(10 * time.Second); got == nil; {
+	for end := time.Now().Add(25 * time.Second); got == nil; {
 		r.step()
 		if time.Now().After(end) {
 			r.t.Fatalf("%s %s: no answer", method, target)

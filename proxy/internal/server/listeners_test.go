@@ -144,7 +144,7 @@ func (c *client) get() (body string, closing bool) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = c.c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.c.SetReadDeadline(time.Now().Add(25 * time.Second))
 		resp, err := nethttp.ReadResponse(c.b, nil)
 		if err != nil {
 			closing = true

@@ -73,7 +73,7 @@ func (r *rig) OnRead(b []byte, err error) {
 // until steps the worker until something holds.
 func (r *rig) until(f func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(25 * time.Second)
 	for !f() {
 		if time.Now().After(deadline) {
 			r.t.Fatal("it does not happen")

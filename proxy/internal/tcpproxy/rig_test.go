@@ -27,6 +27,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event/sim"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/tcpproxy"
 )
@@ -120,7 +121,7 @@ func newRig(t testing.TB, k kind, up net.Addr, o options) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, clock: &fakeClock{Clock: clock.System()}, store: stats.NewStore()}
+	r := &rig{t: t, clock: &fakeClock{Clock: sim.NewSteady()}, store: stats.NewStore()}
 	if s, ok := d.(event.Splicer); ok {
 		r.spy = &spy{Driver: d, Splicer: s}
 		d = r.spy

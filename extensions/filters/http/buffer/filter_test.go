@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -58,7 +59,7 @@ func TestBuffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := &http.Transport{}
-		r, err := tr.RoundTrip(q)
+		r, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Do(q)
 		if err != nil {
 			t.Fatal(err)
 		}

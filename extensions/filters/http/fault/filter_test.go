@@ -135,7 +135,7 @@ func TestMaxActive(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if r, err := tr.RoundTrip(q.WithContext(ctx)); err == nil {
+		if r, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Do(q.WithContext(ctx)); err == nil {
 			_ = r.Body.Close()
 		}
 	}()
@@ -194,7 +194,7 @@ func TestDownstreamClusters(t *testing.T) {
 	defer tr.CloseIdleConnections()
 	for i := range fault.MaxDownstreamClusters + 5 {
 		q.Header.Set("x-envoy-downstream-service-cluster", fmt.Sprint("c", i))
-		r, err := tr.RoundTrip(q)
+		r, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Do(q)
 		if err != nil {
 			t.Fatal(err)
 		}
