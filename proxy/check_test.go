@@ -73,7 +73,7 @@ func TestCheckTellsEverythingAtOnce(t *testing.T) {
 		"20 rule " + hcm + ".stat_prefix",
 		"24 invalid " + vh + ".domains[1]",
 		"26 invalid " + vh + ".routes[0].route.cluster",
-		"28 invalid " + vh + ".routes[2].match",
+		"28 invalid " + vh + ".routes[2].match.safe_regex.regex",
 		"28 rule " + vh + ".routes[2].direct_response.status",
 		"30 invalid " + hcm + ".http_filters[0]",
 	}

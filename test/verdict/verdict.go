@@ -98,5 +98,5 @@ var short = strings.NewReplacer(
 	"@UPTLS", `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext`,
 	"@FILE", `"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog`,
 	"@XFF", `"@type": type.googleapis.com/envoy.extensions.http.original_ip_detection.xff.v3.XffConfig`,
-	"@FC", `"@type": type.googleapis.com/envoy.config.route.v3.FilterConfig`,
+	"@FC", `type.googleapis.com/envoy.config.route.v3.FilterConfig`,
 )

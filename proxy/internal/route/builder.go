@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -42,6 +41,7 @@ type compiler struct {
 	Deps
 	rc      *routev3.RouteConfiguration
 	plugins map[string]proto.Message
+	all     sharedLevel // of the route configuration
 
 	expressions map[string]expression // that were compiled already
 
@@ -73,16 +73,17 @@ func NewBuilder(rc *routev3.RouteConfiguration, d Deps, old *Table) (*Builder, e
 	for _, h := range rc.InternalOnlyHeaders {
 		t.InternalOnly = append(t.InternalOnly, strings.ToLower(h))
 	}
-	switch {
-	case rc.Vhds != nil:
-		return nil, errors.New("vhds is not supported yet")
-	case len(rc.RouteSpecifiers) > 0:
-		return nil, errors.New("route_specifiers is not supported yet")
+	if rc.Vhds != nil {
+		b.errs.Collect("vhds", errNotYet)
+	}
+	if len(rc.RouteSpecifiers) > 0 {
+		b.errs.Collect("route_specifiers", errNotYet)
 	}
 	var err error
-	if b.plugins, err = specifiers(rc.ClusterSpecifierPlugins); err != nil {
-		return nil, err
-	}
+	b.plugins, err = specifiers(rc.ClusterSpecifierPlugins)
+	b.errs.Collect("", err)
+	b.all, err = b.shared(rc)
+	b.errs.Collect("", err)
 	b.t = t
 	// Clusters that must exist are looked for anew each time.
 	if t.rest = b.restOf(rc); old != nil && old.rest == t.rest && !b.validate {
@@ -129,7 +130,7 @@ func (b *Builder) Abandon() { b.t.Release() }
 
 func (b *Builder) step() (more bool, err error) {
 	if b.at == len(b.rc.VirtualHosts) {
-		return false, nil
+		return false, b.errs.Err()
 	}
 	vh := b.rc.VirtualHosts[b.at]
 	hash := b.hash(vh)

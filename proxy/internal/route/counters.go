@@ -1,10 +1,12 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
@@ -47,20 +49,22 @@ func (v *virtualCluster) match(h *http.HeaderMap) bool {
 func (h *hostBuilder) virtualClusters() ([]virtualCluster, error) {
 	vh := h.vh
 	var out []virtualCluster
+	var errs config.Errors
 	for i, x := range vh.VirtualClusters {
+		path := fmt.Sprintf("[%d]", i)
 		if len(x.Headers) == 0 {
-			return nil, fmt.Errorf("virtual_clusters[%d]: virtual clusters must define 'headers'", i)
+			errs.Collect(path, errors.New("virtual clusters must define 'headers'"))
+			continue
 		}
 		list, err := HeaderMatchers(x.Headers)
-		if err != nil {
-			return nil, fmt.Errorf("virtual_clusters[%d]: %w", i, err)
+		if errs.Collect(path+".headers", err) {
+			out = append(out, virtualCluster{list, h.counters("vcluster", x.Name)})
 		}
-		out = append(out, virtualCluster{list, h.counters("vcluster", x.Name)})
 	}
 	if len(out) > 0 {
 		out = append(out, virtualCluster{nil, h.counters("vcluster", "other")})
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // counters registers a group of statistics, which is held until it is released.

@@ -23,12 +23,11 @@ var (
 	hedgeGaps = gap.Of("envoy.config.route.v3.HedgePolicy", "~initial_requests (Envoy does not implement it either)",
 		"~additional_request_chance (Envoy does not implement it either)")
 	mirrorGaps = gap.Of("envoy.config.route.v3.RouteAction.RequestMirrorPolicy", "~trace_sampled (no spans are written yet)")
-	filterGaps = gap.Of("envoy.config.route.v3.FilterConfig", "~is_optional (a filter that is not known is always refused)")
 	scopeGaps  = gap.Of("envoy.config.route.v3.ScopedRouteConfiguration", "!on_demand", "~name (scopes are told apart by their keys)")
 	stringGaps = gap.Of("envoy.type.matcher.v3.StringMatcher", "!custom")
 )
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {
-	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, weightGaps, hedgeGaps, mirrorGaps, filterGaps, scopeGaps, stringGaps}
+	return []*gap.Table{configGaps, hostGaps, routeGaps, actionGaps, retryGaps, limitGaps, weightGaps, hedgeGaps, mirrorGaps, scopeGaps, stringGaps}
 }

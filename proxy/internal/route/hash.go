@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"sort"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // HashPolicy computes a request's hash for consistent hashing, from all of its parts that apply.
@@ -46,14 +48,13 @@ func (c *compiler) hashPolicy(list []*routev3.RouteAction_HashPolicy) (*HashPoli
 		return nil, nil
 	}
 	p := &HashPolicy{}
-	for _, x := range list {
+	var errs config.Errors
+	for i, x := range list {
 		m := hashMethod{terminal: x.Terminal}
 		switch s := x.PolicySpecifier.(type) {
 		case *routev3.RouteAction_HashPolicy_Header_:
 			rw, err := c.rewriteRegex(s.Header.RegexRewrite)
-			if err != nil {
-				return nil, err
-			}
+			errs.Collect(fmt.Sprintf("[%d].header.regex_rewrite", i), err)
 			m.hash = hashHeader(strings.ToLower(s.Header.HeaderName), rw)
 		case *routev3.RouteAction_HashPolicy_Cookie_:
 			m.hash = hashCookie(s.Cookie)
@@ -79,7 +80,7 @@ func (c *compiler) hashPolicy(list []*routev3.RouteAction_HashPolicy) (*HashPoli
 		}
 		p.methods = append(p.methods, m)
 	}
-	return p, nil
+	return p, errs.Err()
 }
 
 // hashHeader hashes the values of a header, in any order.

@@ -14,6 +14,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // InternalRedirect says which redirects of an upstream the proxy follows itself.
@@ -67,21 +68,20 @@ func internalRedirect(a *routev3.RouteAction) (*InternalRedirect, error) {
 	if len(p.RedirectResponseCodes) == 0 {
 		out.Codes = []int{302}
 	}
-	for _, h := range p.ResponseHeadersToCopy {
+	var errs config.Errors
+	for i, h := range p.ResponseHeadersToCopy {
 		h = strings.ToLower(h)
 		if strings.HasPrefix(h, ":") || h == "host" {
-			return nil, errors.New("`:`-prefixed headers or Hosts may not be specified here.") //nolint:staticcheck // Envoy's text
+			errs.Collect(fmt.Sprintf("response_headers_to_copy[%d]", i), errors.New("`:`-prefixed headers or Hosts may not be specified here.")) //nolint:staticcheck // Envoy's text
 		}
 		out.Copy = append(out.Copy, h)
 	}
 	for i, x := range p.Predicates {
 		f, err := newPredicate(x)
-		if err != nil {
-			return nil, fmt.Errorf("internal_redirect_policy.predicates[%d]: %w", i, err)
-		}
+		errs.Collect(fmt.Sprintf("predicates[%d]", i), err)
 		out.predicates = append(out.predicates, f)
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 func newPredicate(x *corev3.TypedExtensionConfig) (redirectPredicate, error) {

@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // Mirror sends copies of requests to another cluster.
@@ -36,24 +37,40 @@ func (m *Mirror) Wants(rt RuntimeReader, random uint64) bool {
 	return m.fraction == nil || m.fraction.hit(&Request{Random: random, Runtime: rt})
 }
 
-// mirrors compiles the policies that apply: the route's own, or the virtual host's, or those of the whole configuration.
-func (c *compiler) mirrors(vh *routev3.VirtualHost, a *routev3.RouteAction) ([]Mirror, error) {
-	list := a.RequestMirrorPolicies
-	if len(list) == 0 {
-		list = vh.RequestMirrorPolicies
+// mirrors are the policies that apply: the route's own, or the virtual host's, or those of the whole configuration. Clusters must
+// exist of those that a route makes use of.
+func (c *compiler) mirrors(h *hostBuilder, a *routev3.RouteAction) (list []Mirror, err error) {
+	var errs config.Errors
+	switch {
+	case len(a.RequestMirrorPolicies) > 0:
+		list, err = c.mirrorList(a.RequestMirrorPolicies)
+		errs.Collect("", err)
+	case len(h.vh.RequestMirrorPolicies) > 0:
+		list = h.mirrors
+	default:
+		list = c.all.mirrors
 	}
-	if len(list) == 0 {
-		list = c.rc.RequestMirrorPolicies
+	if !c.validate {
+		return list, errs.Err()
 	}
+	for i := range list {
+		if n := list[i].Name; n != "" && !c.Exists(n) {
+			errs.Collect(fmt.Sprintf("[%d].cluster", i), fmt.Errorf("route: unknown shadow cluster '%s'", n))
+		}
+	}
+	return list, errs.Err()
+}
+
+// mirrorList compiles policies; a wrong one is in the list, too, without a cluster.
+func (c *compiler) mirrorList(list []*routev3.RouteAction_RequestMirrorPolicy) ([]Mirror, error) {
 	var out []Mirror
+	var errs config.Errors
 	for i, p := range list {
 		m, err := c.mirror(p)
-		if err != nil {
-			return nil, fmt.Errorf("request_mirror_policies[%d]: %w", i, err)
-		}
+		errs.Collect(fmt.Sprintf("[%d]", i), err)
 		out = append(out, m)
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 func (c *compiler) mirror(p *routev3.RouteAction_RequestMirrorPolicy) (m Mirror, err error) {
@@ -63,13 +80,11 @@ func (c *compiler) mirror(p *routev3.RouteAction_RequestMirrorPolicy) (m Mirror,
 			p.Cluster, p.ClusterHeader)
 	case p.Cluster == "" && p.ClusterHeader == "":
 		return m, errors.New("Exactly one of cluster or cluster_header need to be specified") //nolint:staticcheck // Envoy's text
-	case p.Cluster != "" && c.validate && !c.Exists(p.Cluster):
-		return m, fmt.Errorf("route: unknown shadow cluster '%s'", p.Cluster)
 	}
 	m = Mirror{Name: p.Cluster, Header: strings.ToLower(p.ClusterHeader), Host: p.HostRewriteLiteral,
 		KeepHost: p.DisableShadowHostSuffixAppend, fraction: c.fraction(p.RuntimeFraction)}
 	if len(p.RequestHeadersMutations) > 0 {
 		m.Headers, err = HeaderMutations(p.RequestHeadersMutations, c.Format)
 	}
-	return m, err
+	return m, config.At("request_headers_mutations", err)
 }

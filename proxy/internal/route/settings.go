@@ -27,7 +27,9 @@ type Deps struct {
 	Exists func(name string) bool
 	// FilterConfig parses a filter's per-route configuration; the result goes to Callbacks.RouteConfig.
 	FilterConfig func(name string, a *anypb.Any) (any, error)
-	Format       *format.Options
+	// Optional tells whether a filter's per-route configuration is of no filter that there is, and may be left out; nil: none is.
+	Optional func(a *anypb.Any) bool
+	Format   *format.Options
 	// DataSource reads a data source (inline or file).
 	DataSource func(d *corev3.DataSource) (string, error)
 	// ValidateDefault is what validate_clusters is if it is not set: true for static configurations.
@@ -40,102 +42,75 @@ type Deps struct {
 	MaxProgramSize int
 }
 
+var errNotYet = errors.New("not supported yet")
+
+// entry compiles a route. All that is wrong with it is in the error, each thing at its field.
 func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
-	t, vh := h.t, h.vh
+	vh := h.vh
 	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, hostMeta: h.meta, hostRateLimits: h.limits, virtualClusters: h.clusters}
 	var err error
-	if e.match, err = c.match(r.GetMatch()); err != nil {
-		return nil, config.At("match", err)
-	}
+	var errs config.Errors
+	e.match, err = c.match(r.GetMatch())
+	errs.Collect("match", err)
 	if len(r.RouteSpecifiers) > 0 {
-		return nil, config.At("route_specifiers", errors.New("not supported yet"))
+		errs.Collect("route_specifiers", errNotYet)
 	}
 	if r.StatPrefix != "" && r.GetRoute() != nil {
 		n := h.counters("route", r.StatPrefix)
 		e.RouteCounters = &n
 	}
 	e.AttemptsInRequest, e.AttemptsInResponse = vh.IncludeRequestAttemptCount, vh.IncludeAttemptCountInResponse
-	if e.metadata, err = plainMetadata(r.Metadata); err != nil {
-		return nil, err
-	}
+	e.metadata, err = plainMetadata(r.Metadata)
+	errs.Collect("metadata", err)
 	tracing(e, r)
-	if e.RetryBuffer, err = c.retryBuffer(e, vh); err != nil {
-		return nil, err
+	e.RetryBuffer, err = c.retryBuffer(e, vh)
+	errs.Collect("", err)
+	own, err := c.filterConfigs(r.TypedPerFilterConfig)
+	errs.Collect("typed_per_filter_config", err)
+	cors, err := c.cors(r.GetRoute().GetCors()) //nolint:staticcheck // deprecated and still accepted
+	errs.Collect("route.cors", err)
+	for _, l := range [][]namedConfig{c.all.filters, h.filters, own, h.cors, cors} {
+		e.use(l)
 	}
-	if err = c.filterConfigs(e, c.rc.TypedPerFilterConfig, vh.TypedPerFilterConfig, r.TypedPerFilterConfig); err != nil {
-		return nil, err
+	bufferLimit(e, vh, r)
+	req, resp, err := c.level(r)
+	errs.Collect("", err)
+	levels := [][]mutation{resp, h.resp, c.all.resp}
+	e.RequestHeaders, e.ResponseHeaders = c.join([][]mutation{req, h.req, c.all.req}), c.join(levels)
+	errs.Collect("", c.action(h, e, r, levels))
+	return e, errs.Err()
+}
+
+// action compiles what is done with a request. resp are the response headers of all levels.
+func (c *compiler) action(h *hostBuilder, e *Entry, r *routev3.Route, resp [][]mutation) error {
+	switch a := r.Action.(type) {
+	case *routev3.Route_Route:
+		return config.At("route", c.forward(h, e, a.Route, resp))
+	case *routev3.Route_DirectResponse:
+		e.Kind = Direct
+		return config.At("direct_response", c.direct(h.t, e, a.DirectResponse))
+	case *routev3.Route_Redirect:
+		e.Kind = Redirect
+		return config.At("redirect", c.redirect(e, a.Redirect))
+	case *routev3.Route_NonForwardingAction:
+		e.Kind = NonForwarding
+		return nil
 	}
-	if err = c.cors(e, vh.Cors, r.GetRoute().GetCors()); err != nil { //nolint:staticcheck // deprecated and still accepted
-		return nil, err
-	}
+	return config.At("filter_action", errNotYet)
+}
+
+// bufferLimit takes over how much of a request may be buffered: the more specific level and the newer field win.
+func bufferLimit(e *Entry, vh *routev3.VirtualHost, r *routev3.Route) {
 	for _, l := range []*wrapperspb.UInt32Value{vh.PerRequestBufferLimitBytes, r.PerRequestBufferLimitBytes} { //nolint:staticcheck // deprecated and still accepted
 		if l != nil {
 			e.BufferLimit, e.HasBufferLimit = int(l.Value), true
 		}
 	}
-	if l := vh.RequestBodyBufferLimit; l != nil {
-		e.BufferLimit, e.HasBufferLimit = int(l.Value), true
-	}
-	if l := r.RequestBodyBufferLimit; l != nil {
-		e.BufferLimit, e.HasBufferLimit = int(l.Value), true
-	}
-	req := [][]mutation{}
-	resp := [][]mutation{}
-	for _, lv := range []headerLevel{r, vh, c.rc} {
-		a, b, err := c.level(lv)
-		if err != nil {
-			return nil, err
-		}
-		req, resp = append(req, a), append(resp, b)
-	}
-	e.RequestHeaders, e.ResponseHeaders = c.join(req), c.join(resp)
-	switch a := r.Action.(type) {
-	case *routev3.Route_Route:
-		err = config.At("route", c.forward(e, vh, r, a.Route, resp))
-	case *routev3.Route_DirectResponse:
-		e.Kind = Direct
-		err = config.At("direct_response", c.direct(t, e, a.DirectResponse))
-	case *routev3.Route_Redirect:
-		e.Kind = Redirect
-		err = config.At("redirect", c.redirect(e, a.Redirect))
-	case *routev3.Route_NonForwardingAction:
-		e.Kind = NonForwarding
-	default:
-		err = errors.New("filter_action is not supported yet")
-	}
-	return e, err
-}
-
-func (c *compiler) filterConfigs(e *Entry, levels ...map[string]*anypb.Any) error {
-	for _, l := range levels {
-		for name, a := range l {
-			if a.MessageIs(&routev3.FilterConfig{}) {
-				var fc routev3.FilterConfig
-				if err := a.UnmarshalTo(&fc); err != nil {
-					return err
-				}
-				e.setDisabled(name, fc.Disabled)
-				if fc.Config == nil {
-					continue
-				}
-				a = fc.Config
-			} else {
-				e.setDisabled(name, false) // a configuration turns a filter on that is off by default
-			}
-			if c.FilterConfig == nil {
-				continue
-			}
-			v, err := c.FilterConfig(name, a)
-			if err != nil {
-				return err
-			}
-			if e.filters == nil {
-				e.filters = map[string]*filterConfig{}
-			}
-			e.filters[name] = &filterConfig{v, e.filters[name]}
+	for _, l := range []*wrapperspb.UInt64Value{vh.RequestBodyBufferLimit, r.RequestBodyBufferLimit} {
+		if l != nil {
+			e.BufferLimit, e.HasBufferLimit = int(l.Value), true
 		}
 	}
-	return nil
 }
 
 func plainMetadata(m *corev3.Metadata) (map[string]map[string]any, error) {
@@ -195,7 +170,7 @@ func (c *compiler) rewriteRegex(r *matcherv3.RegexMatchAndSubstitute) (*RegexRew
 	}
 	re, err := CompileRegex(r.GetPattern().GetRegex(), false)
 	if err != nil {
-		return nil, err
+		return nil, config.At("pattern.regex", err)
 	}
 	return &RegexRewrite{re: re, with: goSubstitution(r.Substitution)}, nil
 }

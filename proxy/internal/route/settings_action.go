@@ -9,102 +9,94 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	uritmplrv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/rewrite/uri_template/v3"
 
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
-func (c *compiler) forward(e *Entry, vh *routev3.VirtualHost, r *routev3.Route, a *routev3.RouteAction, resp [][]mutation) error {
-	if err := unsupported(vh, a); err != nil {
-		return err
+func (c *compiler) forward(h *hostBuilder, e *Entry, a *routev3.RouteAction, resp [][]mutation) error {
+	vh := h.vh
+	var err error
+	var errs config.Errors
+	if a.FlushTimeout != nil {
+		errs.Collect("flush_timeout", errNotYet)
 	}
 	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
 	c.timeouts(e, a)
 	e.HighPriority = a.Priority == 1
 	e.TimeoutRetryHeader = vh.IncludeIsTimeoutRetryHeader
 	e.Hedge = a.HedgePolicy.GetHedgeOnPerTryTimeout() || a.HedgePolicy == nil && vh.HedgePolicy.GetHedgeOnPerTryTimeout()
-	var err error
-	if e.HashPolicy, err = c.hashPolicy(a.HashPolicy); err != nil {
-		return err
-	}
-	if e.rateLimits, err = RateLimits(a.RateLimits, c.Format, c.formats()); err != nil {
-		return err
-	}
+	e.HashPolicy, err = c.hashPolicy(a.HashPolicy)
+	errs.Collect("hash_policy", err)
+	e.rateLimits, err = RateLimits(a.RateLimits, c.Format, c.formats())
+	errs.Collect("", err)
 	e.includeHostRateLimits = a.GetIncludeVhRateLimits().GetValue()
-	p, err := retryPolicy(vh, a)
-	if err != nil {
-		return err
+	if a.RetryPolicy != nil || a.RetryPolicyTypedConfig != nil {
+		e.Retry, err = c.retryPolicy(a.RetryPolicy, a.RetryPolicyTypedConfig)
+		errs.Collect("", err)
+	} else {
+		e.Retry = h.retry()
 	}
-	if p != nil {
-		if e.Retry, err = c.retry(p); err != nil {
-			return err
-		}
-	}
-	if e.Mirrors, err = c.mirrors(vh, a); err != nil {
-		return err
-	}
-	if e.InternalRedirect, err = internalRedirect(a); err != nil {
-		return err
-	}
-	if err := c.rewrites(e, a); err != nil {
-		return err
-	}
-	if err := e.upgrades(a.UpgradeConfigs); err != nil {
-		return err
-	}
-	return c.cluster(e, a, resp)
+	e.Mirrors, err = c.mirrors(h, a)
+	errs.Collect("request_mirror_policies", err)
+	e.InternalRedirect, err = internalRedirect(a)
+	errs.Collect("internal_redirect_policy", err)
+	errs.Collect("", c.rewrites(e, a))
+	errs.Collect("upgrade_configs", e.upgrades(a.UpgradeConfigs))
+	errs.Collect("", c.cluster(e, a, resp))
+	return errs.Err()
 }
 
 // upgrades reads which other protocols the route's requests may have.
 func (e *Entry) upgrades(list []*routev3.RouteAction_UpgradeConfig) error {
-	for _, u := range list {
-		if e.Upgrades == nil {
-			e.Upgrades = map[string]bool{}
-		}
-		name := strings.ToLower(u.UpgradeType)
-		if _, dup := e.Upgrades[name]; dup {
-			return fmt.Errorf("Duplicate upgrade %s", u.UpgradeType) //nolint:staticcheck // Envoy's text
-		}
-		e.Upgrades[name] = u.Enabled == nil || u.Enabled.Value
-		c := u.ConnectConfig
-		switch {
-		case c == nil:
-		case name == "connect-udp":
-			return errors.New("upgrade_configs.connect_config of CONNECT-UDP is not supported yet")
-		case name != "connect":
-			return fmt.Errorf("Non-CONNECT upgrade type %s has ConnectConfig", u.UpgradeType) //nolint:staticcheck // Envoy's text
-		case c.ProxyProtocolConfig != nil:
-			return errors.New("upgrade_configs.connect_config.proxy_protocol_config is not supported yet")
-		default:
-			e.Connect = &ConnectConfig{AllowPost: c.AllowPost}
-		}
+	var errs config.Errors
+	for i, u := range list {
+		errs.Collect(fmt.Sprintf("[%d]", i), e.upgrade(u))
+	}
+	return errs.Err()
+}
+
+func (e *Entry) upgrade(u *routev3.RouteAction_UpgradeConfig) error {
+	if e.Upgrades == nil {
+		e.Upgrades = map[string]bool{}
+	}
+	name := strings.ToLower(u.UpgradeType)
+	if _, dup := e.Upgrades[name]; dup {
+		return fmt.Errorf("Duplicate upgrade %s", u.UpgradeType) //nolint:staticcheck // Envoy's text
+	}
+	e.Upgrades[name] = u.Enabled == nil || u.Enabled.Value
+	c := u.ConnectConfig
+	switch {
+	case c == nil:
+	case name == "connect-udp":
+		return config.At("connect_config", errors.New("of CONNECT-UDP: not supported yet"))
+	case name != "connect":
+		return fmt.Errorf("Non-CONNECT upgrade type %s has ConnectConfig", u.UpgradeType) //nolint:staticcheck // Envoy's text
+	case c.ProxyProtocolConfig != nil:
+		return config.At("connect_config.proxy_protocol_config", errNotYet)
+	default:
+		e.Connect = &ConnectConfig{AllowPost: c.AllowPost}
 	}
 	return nil
 }
 
-// retryPolicy is the policy that applies: the route's own in either form, or the virtual host's.
-func retryPolicy(vh *routev3.VirtualHost, a *routev3.RouteAction) (*routev3.RetryPolicy, error) {
-	p, typed := a.RetryPolicy, a.RetryPolicyTypedConfig
-	if p == nil && typed == nil {
-		p, typed = vh.RetryPolicy, vh.RetryPolicyTypedConfig
-	}
-	if p != nil || typed == nil {
-		return p, nil
+// retryPolicy compiles a policy, which is in one of two fields; nil: there is none.
+func (c *compiler) retryPolicy(p *routev3.RetryPolicy, typed *anypb.Any) (*RetryPolicy, error) {
+	switch {
+	case p != nil:
+		out, err := c.retry(p)
+		return out, config.At("retry_policy", err)
+	case typed == nil:
+		return nil, nil
 	}
 	p = &routev3.RetryPolicy{}
 	if err := typed.UnmarshalTo(p); err != nil {
-		return nil, fmt.Errorf("retry_policy_typed_config: %w", err)
+		return nil, config.At("retry_policy_typed_config", err)
 	}
-	return p, nil
-}
-
-// unsupported refuses by name what would silently do something else.
-func unsupported(vh *routev3.VirtualHost, a *routev3.RouteAction) error {
-	switch {
-	case a.FlushTimeout != nil:
-		return errors.New("flush_timeout is not supported yet")
-	}
-	return nil
+	out, err := c.retry(p)
+	return out, config.At("retry_policy_typed_config", err)
 }
 
 func (c *compiler) timeouts(e *Entry, a *routev3.RouteAction) {
@@ -139,32 +131,22 @@ func dur(d *durationpb.Duration) time.Duration {
 }
 
 func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
+	var errs config.Errors
 	regex, policy := a.RegexRewrite != nil, a.PathRewritePolicy != nil
 	if regex && policy || a.PrefixRewrite != "" && (regex || policy) {
-		return errors.New("specify only one of prefix_rewrite, regex_rewrite or path_rewrite_policy")
+		errs.Collect("", errors.New("specify only one of prefix_rewrite, regex_rewrite or path_rewrite_policy"))
 	}
 	if a.PrefixRewrite != "" {
 		e.PrefixRewrite, e.HasPrefixRewrite = a.PrefixRewrite, true
 	}
-	if e.RegexRewrite, err = c.rewriteRegex(a.RegexRewrite); err != nil {
-		return err
-	}
+	e.RegexRewrite, err = c.rewriteRegex(a.RegexRewrite)
+	errs.Collect("regex_rewrite", err)
 	if a.PathRewrite != "" {
-		if e.PathFormat, err = format.ParseHeader(a.PathRewrite, c.Format); err != nil {
-			return err
-		}
+		e.PathFormat, err = format.ParseHeader(a.PathRewrite, c.Format)
+		errs.Collect("path_rewrite", err)
 	}
-	if p := a.PathRewritePolicy; p != nil {
-		var cfg uritmplrv3.UriTemplateRewriteConfig
-		if err := p.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
-			return err
-		}
-		if e.match.path.tmpl == nil {
-			return errors.New("unable to use path_rewrite_policy without path_match_policy")
-		}
-		if e.TemplateRewrite, err = parseRewrite(cfg.PathTemplateRewrite, e.match.path.tmpl); err != nil {
-			return err
-		}
+	if policy {
+		errs.Collect("path_rewrite_policy", e.rewriteTemplate(a.PathRewritePolicy.GetTypedConfig()))
 	}
 	switch h := a.HostRewriteSpecifier.(type) {
 	case *routev3.RouteAction_HostRewriteLiteral:
@@ -175,9 +157,27 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 		e.HostRewriteHeader = strings.ToLower(h.HostRewriteHeader)
 	case *routev3.RouteAction_HostRewritePathRegex:
 		e.HostRewritePath, err = c.rewriteRegex(h.HostRewritePathRegex)
+		errs.Collect("host_rewrite_path_regex", err)
 	case *routev3.RouteAction_HostRewrite:
 		e.HostFormat, err = format.ParseText(h.HostRewrite, c.Format)
+		errs.Collect("host_rewrite", err)
 	}
 	e.AppendXFH = a.AppendXForwardedHost
-	return err
+	return errs.Err()
+}
+
+// rewriteTemplate takes over a path_rewrite_policy.
+func (e *Entry) rewriteTemplate(a *anypb.Any) (err error) {
+	var cfg uritmplrv3.UriTemplateRewriteConfig
+	switch {
+	case e.match.path.kind == pathTemplate && e.match.path.tmpl == nil:
+		return nil // the template is wrong, which is told already
+	case e.match.path.tmpl == nil:
+		return errors.New("unable to use path_rewrite_policy without path_match_policy")
+	}
+	if err := a.UnmarshalTo(&cfg); err != nil {
+		return err
+	}
+	e.TemplateRewrite, err = parseRewrite(cfg.PathTemplateRewrite, e.match.path.tmpl)
+	return config.At("typed_config.path_template_rewrite", err)
 }

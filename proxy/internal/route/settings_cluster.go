@@ -38,7 +38,7 @@ func (c *compiler) cluster(e *Entry, a *routev3.RouteAction, resp [][]mutation) 
 		}
 		return c.plugin(e, p)
 	}
-	return errors.New("cluster_specifier is required")
+	return config.At("cluster", errors.New("cluster_specifier is required"))
 }
 
 func (c *compiler) bind(e *Entry, name string) error {
@@ -52,14 +52,13 @@ func (c *compiler) bind(e *Entry, name string) error {
 // specifiers decodes cluster_specifier_plugins. One that is optional and unknown is nil.
 func specifiers(list []*routev3.ClusterSpecifierPlugin) (map[string]proto.Message, error) {
 	out := map[string]proto.Message{}
+	var errs config.Errors
 	for i, p := range list {
 		m, err := specifier(p)
-		if err != nil {
-			return nil, config.At(fmt.Sprintf("cluster_specifier_plugins[%d]", i), err)
-		}
+		errs.Collect(fmt.Sprintf("cluster_specifier_plugins[%d]", i), err)
 		out[p.GetExtension().GetName()] = m
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 func specifier(p *routev3.ClusterSpecifierPlugin) (proto.Message, error) {
@@ -110,19 +109,24 @@ func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]muta
 	if wc.GetUseHashPolicy().GetValue() {
 		w.UseHash = e.HashPolicy
 	}
-	for _, x := range wc.Clusters {
-		one, err := c.choice(e, x, resp)
-		if err != nil {
-			return err
+	var errs config.Errors
+	for i, x := range wc.Clusters {
+		path := fmt.Sprintf("weighted_clusters.clusters[%d]", i)
+		if x.Weight == nil {
+			errs.Collect(path+".weight", errors.New("Field 'weight' is missing")) //nolint:staticcheck // Envoy's text
 		}
+		one, err := c.choice(e, x, resp)
+		errs.Collect(path, err)
 		w.choices = append(w.choices, choice{weight: uint64(x.GetWeight().GetValue()), key: wc.RuntimeKeyPrefix + "." + x.Name, entry: one})
 		w.total += uint64(x.GetWeight().GetValue())
 	}
-	if w.total == 0 {
-		return errors.New("Sum of weights in the weighted_cluster must be greater than 0.") //nolint:staticcheck // Envoy's text
-	}
-	if w.total > 1<<32-1 {
-		return errors.New("The sum of weights of all weighted clusters of route exceeds 4294967295") //nolint:staticcheck // Envoy's text
+	switch {
+	case errs.Len() > 0:
+		return errs.Err()
+	case w.total == 0:
+		return config.At("weighted_clusters", errors.New("Sum of weights in the weighted_cluster must be greater than 0.")) //nolint:staticcheck // Envoy's text
+	case w.total > 1<<32-1:
+		return config.At("weighted_clusters", errors.New("The sum of weights of all weighted clusters of route exceeds 4294967295")) //nolint:staticcheck // Envoy's text
 	}
 	e.choose = w
 	return nil
@@ -131,13 +135,22 @@ func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]muta
 // choice is the entry of one of a route's weighted clusters.
 func (c *compiler) choice(e *Entry, x *routev3.WeightedCluster_ClusterWeight, resp [][]mutation) (*Entry, error) {
 	one := *e
-	if x.ClusterHeader != "" {
+	var errs config.Errors
+	switch {
+	case x.ClusterHeader != "" && x.Name != "":
+		errs.Collect("", errors.New("Only one of name or cluster_header can be specified")) //nolint:staticcheck // Envoy's text
+	case x.ClusterHeader != "":
 		one.ClusterHeader = strings.ToLower(x.ClusterHeader)
-	} else if err := c.bind(&one, x.Name); err != nil {
-		return nil, err
+	case x.Name == "":
+		errs.Collect("", errors.New("At least one of name or cluster_header need to be specified")) //nolint:staticcheck // Envoy's text
+	default:
+		errs.Collect("name", c.bind(&one, x.Name))
 	}
 	a, b, err := c.level(x)
-	if err != nil {
+	errs.Collect("", err)
+	filters, err := c.filterConfigs(x.TypedPerFilterConfig)
+	errs.Collect("typed_per_filter_config", err)
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	// A cluster's own changes come first, whatever order the others are in.
@@ -147,9 +160,7 @@ func (c *compiler) choice(e *Entry, x *routev3.WeightedCluster_ClusterWeight, re
 		one.filters, one.disabled = map[string]*filterConfig{}, map[string]bool{}
 		maps.Copy(one.filters, e.filters)
 		maps.Copy(one.disabled, e.disabled)
-		if err := c.filterConfigs(&one, x.TypedPerFilterConfig); err != nil {
-			return nil, err
-		}
+		one.use(filters)
 	}
 	return &one, nil
 }

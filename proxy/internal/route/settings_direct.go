@@ -9,29 +9,26 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
 func (c *compiler) direct(t *Table, e *Entry, d *routev3.DirectResponseAction) error {
 	e.DirectCode = int(d.Status)
+	var errs config.Errors
+	var err error
 	if d.Body != nil {
-		body, err := c.dataSource(d.Body)
-		if err != nil {
-			return err
+		e.DirectBody, err = c.dataSource(d.Body)
+		if n := len(e.DirectBody); n > t.MaxDirectBody {
+			err = fmt.Errorf("response body size is %d bytes; maximum is %d", n, t.MaxDirectBody)
 		}
-		if len(body) > t.MaxDirectBody {
-			return fmt.Errorf("response body size is %d bytes; maximum is %d", len(body), t.MaxDirectBody)
-		}
-		e.DirectBody = body
+		errs.Collect("body", err)
 	}
 	if bf := d.GetBodyFormat(); bf != nil {
-		p, ct, err := Body(bf, c.Format)
-		if err != nil {
-			return err
-		}
-		e.DirectFormat, e.DirectType = p, ct
+		e.DirectFormat, e.DirectType, err = Body(bf, c.Format)
+		errs.Collect("body_format", err)
 	}
-	return nil
+	return errs.Err()
 }
 
 // Body compiles a SubstitutionFormatString and returns the content type that goes with it.
@@ -91,17 +88,17 @@ func (c *compiler) redirect(e *Entry, r *routev3.RedirectAction) error {
 	case *routev3.RedirectAction_RegexRewrite:
 		var err error
 		if d.Regex, err = c.rewriteRegex(p.RegexRewrite); err != nil {
-			return err
+			return config.At("regex_rewrite", err)
 		}
 	case *routev3.RedirectAction_PathRewrite:
 		var err error
 		if d.Format, err = format.ParseHeader(p.PathRewrite, c.Format); err != nil {
-			return err
+			return config.At("path_rewrite", err)
 		}
 	}
 	if strings.ContainsAny(d.PathText, " \r\n") {
 		if _, err := url.Parse(d.PathText); err != nil {
-			return err
+			return config.At("path_redirect", err)
 		}
 	}
 	e.RedirectTo = d

@@ -19,14 +19,7 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 	if vh.RequireTls != routev3.VirtualHost_NONE {
 		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, RedirectTo: &RedirectAction{Code: 301, Plain: true}}
 	}
-	meta, err := plainMetadata(vh.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	if len(vh.RouteSpecifiers) > 0 {
-		return nil, config.At("route_specifiers", errors.New("not supported yet"))
-	}
-	h := &hostBuilder{c: c, t: t, vh: vh, meta: meta}
+	h := &hostBuilder{c: c, t: t, vh: vh}
 	if err := h.build(v); err != nil {
 		release(h.held)
 		return nil, err
@@ -36,40 +29,66 @@ func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost,
 }
 
 // build compiles what v does with requests.
-func (h *hostBuilder) build(v *VirtualHost) (err error) {
+func (h *hostBuilder) build(v *VirtualHost) error {
 	c, vh := h.c, h.vh
-	if h.limits, err = RateLimits(vh.RateLimits, c.Format, c.formats()); err != nil {
-		return err
+	var errs config.Errors
+	var err error
+	h.meta, err = plainMetadata(vh.Metadata)
+	errs.Collect("metadata", err)
+	if len(vh.RouteSpecifiers) > 0 {
+		errs.Collect("route_specifiers", errNotYet)
 	}
-	if h.clusters, err = h.virtualClusters(); err != nil {
-		return err
+	h.limits, err = RateLimits(vh.RateLimits, c.Format, c.formats())
+	errs.Collect("", err)
+	h.clusters, err = h.virtualClusters()
+	errs.Collect("virtual_clusters", err)
+	h.sharedLevel, err = c.shared(vh)
+	errs.Collect("", err)
+	h.cors, err = c.cors(vh.Cors) //nolint:staticcheck // deprecated and still accepted
+	errs.Collect("cors", err)
+	switch {
+	case vh.Matcher != nil && len(vh.Routes) > 0:
+		errs.Collect("", errors.New("cannot set both matcher and routes on virtual host"))
+	case vh.Matcher != nil:
+		v.tree, err = match.New(vh.Matcher, match.Options[[]*Entry]{Action: h.action, Input: onlyHeaders})
+		errs.Collect("matcher", err)
+	default:
+		v.routes, err = h.entries(vh.Routes)
+		errs.Collect("routes", err)
 	}
-	if vh.Matcher != nil {
-		if len(vh.Routes) > 0 {
-			return errors.New("cannot set both matcher and routes on virtual host")
-		}
-		if v.tree, err = match.New(vh.Matcher, match.Options[[]*Entry]{Action: h.action, Input: onlyHeaders}); err != nil {
-			return config.At("matcher", err)
-		}
-		return nil
+	errs.Collect("", h.retryError)
+	if errs.Len() == 0 {
+		v.index = newPathIndex(v.routes)
 	}
-	if v.routes, err = h.entries(vh.Routes); err != nil {
-		return config.At("routes", err)
-	}
-	v.index = newPathIndex(v.routes)
-	return nil
+	return errs.Err()
 }
 
 // hostBuilder compiles the routes of a virtual host.
 type hostBuilder struct {
+	sharedLevel
 	c      *compiler
 	t      *Table
 	vh     *routev3.VirtualHost
 	meta   map[string]map[string]any
 	limits []aroute.RateLimit
+	cors   []namedConfig
 
 	clusters []virtualCluster
 	held     []astats.Scope // whose statistics there are
+
+	// retryPolicy is for routes that have none, compiled when the first asks for it.
+	retryPolicy *RetryPolicy
+	retryError  error
+	retryAsked  bool
+}
+
+// retry is the virtual host's retry policy; nil: it has none.
+func (h *hostBuilder) retry() *RetryPolicy {
+	if !h.retryAsked {
+		h.retryAsked = true
+		h.retryPolicy, h.retryError = h.c.retryPolicy(h.vh.RetryPolicy, h.vh.RetryPolicyTypedConfig)
+	}
+	return h.retryPolicy
 }
 
 func (h *hostBuilder) entries(list []*routev3.Route) ([]*Entry, error) {

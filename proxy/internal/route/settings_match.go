@@ -11,6 +11,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
@@ -21,6 +22,7 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 		p.fold = !m.CaseSensitive.Value
 	}
 	var err error
+	var errs config.Errors
 	switch s := m.PathSpecifier.(type) {
 	case *routev3.RouteMatch_Prefix:
 		p.kind, p.text = pathPrefix, s.Prefix
@@ -29,9 +31,7 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 	case *routev3.RouteMatch_SafeRegex:
 		p.kind = pathRegex
 		x, err := c.regex(s.SafeRegex)
-		if err != nil {
-			return out, err
-		}
+		errs.Collect("safe_regex.regex", err)
 		p.re, p.literal = x.re, x.literal
 	case *routev3.RouteMatch_PathSeparatedPrefix:
 		p.kind, p.text = pathSeparated, s.PathSeparatedPrefix
@@ -39,28 +39,24 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 		p.kind = pathConnect
 	case *routev3.RouteMatch_PathMatchPolicy:
 		var cfg uritmplv3.UriTemplateMatchConfig
-		if err := s.PathMatchPolicy.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
-			return out, err
-		}
 		p.kind = pathTemplate
-		if p.tmpl, err = parseTemplate(cfg.PathTemplate); err != nil {
-			return out, err
+		if err := s.PathMatchPolicy.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
+			errs.Collect("path_match_policy.typed_config", err)
+			break
 		}
+		p.tmpl, err = parseTemplate(cfg.PathTemplate)
+		errs.Collect("path_match_policy.typed_config.path_template", err)
 		p.literal = cfg.PathTemplate[:strings.IndexAny(cfg.PathTemplate+"*", "*{")]
 	default:
-		return out, errors.New("path specifier is required")
+		errs.Collect("", errors.New("path specifier is required"))
 	}
-	if out.headers, err = HeaderMatchers(m.Headers); err != nil {
-		return out, err
-	}
-	if out.params, err = paramMatchers(m.QueryParameters); err != nil {
-		return out, err
-	}
-	for _, k := range m.Cookies {
+	out.headers, err = HeaderMatchers(m.Headers)
+	errs.Collect("headers", err)
+	out.params, err = paramMatchers(m.QueryParameters)
+	errs.Collect("query_parameters", err)
+	for i, k := range m.Cookies {
 		v, err := StringMatcher(k.StringMatch)
-		if err != nil {
-			return out, err
-		}
+		errs.Collect(fmt.Sprintf("cookies[%d].string_match", i), err)
 		out.cookies = append(out.cookies, cookieMatch{name: k.Name, value: v, invert: k.InvertMatch})
 	}
 	out.fraction = c.fraction(m.RuntimeFraction)
@@ -74,77 +70,80 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 			out.tls.validated = &t.Validated.Value
 		}
 	}
-	for _, d := range m.DynamicMetadata {
+	for i, d := range m.DynamicMetadata {
 		f, err := metadataMatch(d)
-		if err != nil {
-			return out, err
-		}
+		errs.Collect(fmt.Sprintf("dynamic_metadata[%d]", i), err)
 		out.custom = append(out.custom, f)
 	}
-	for _, f := range m.FilterState {
+	for i, f := range m.FilterState {
 		sm, err := filterStateMatch(f)
-		if err != nil {
-			return out, err
-		}
+		errs.Collect(fmt.Sprintf("filter_state[%d]", i), err)
 		out.custom = append(out.custom, sm)
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // paramMatchers compiles matchers of query parameters.
 func paramMatchers(list []*routev3.QueryParameterMatcher) (out []paramMatch, err error) {
-	for _, q := range list {
+	var errs config.Errors
+	for i, q := range list {
 		pm := paramMatch{name: q.Name}
 		switch x := q.QueryParameterMatchSpecifier.(type) {
 		case *routev3.QueryParameterMatcher_PresentMatch:
 			pm.present = &x.PresentMatch
 		case *routev3.QueryParameterMatcher_StringMatch:
-			if pm.value, err = StringMatcher(x.StringMatch); err != nil {
-				return nil, err
-			}
+			pm.value, err = StringMatcher(x.StringMatch)
+			errs.Collect(fmt.Sprintf("[%d].string_match", i), err)
 		}
 		out = append(out, pm)
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // HeaderMatchers compiles header matchers; all of them must match.
 func HeaderMatchers(list []*routev3.HeaderMatcher) ([]HeaderMatch, error) {
 	var out []HeaderMatch
-	for _, h := range list {
-		name := strings.ToLower(h.Name)
-		if name == "host" {
-			name = ":authority"
-		}
-		m := &headerMatch{name: name, id: http.Lookup(name), invert: h.InvertMatch, missing: h.TreatMissingHeaderAsEmpty}
-		var err error
-		switch x := h.HeaderMatchSpecifier.(type) {
-		case *routev3.HeaderMatcher_StringMatch:
-			m.value, err = StringMatcher(x.StringMatch)
-		case *routev3.HeaderMatcher_RangeMatch:
-			m.rng = &[2]int64{x.RangeMatch.Start, x.RangeMatch.End}
-		case *routev3.HeaderMatcher_PresentMatch:
-			m.present = &x.PresentMatch
-		case *routev3.HeaderMatcher_ExactMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = match.Exact(x.ExactMatch)
-		case *routev3.HeaderMatcher_PrefixMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = match.Prefix(x.PrefixMatch)
-		case *routev3.HeaderMatcher_SuffixMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = match.Suffix(x.SuffixMatch)
-		case *routev3.HeaderMatcher_ContainsMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value = match.Contains(x.ContainsMatch)
-		case *routev3.HeaderMatcher_SafeRegexMatch: //nolint:staticcheck // deprecated and still accepted
-			m.value, err = match.Regex(x.SafeRegexMatch.Regex)
-		default:
-			yes := true
-			m.present = &yes
-		}
-		if err != nil {
-			return nil, err
-		}
+	var errs config.Errors
+	for i, h := range list {
+		m, err := HeaderMatcher(h)
+		errs.Collect(fmt.Sprintf("[%d]", i), err)
 		out = append(out, m)
 	}
-	return out, nil
+	return out, errs.Err()
+}
+
+// HeaderMatcher compiles one header matcher.
+func HeaderMatcher(h *routev3.HeaderMatcher) (HeaderMatch, error) {
+	name := strings.ToLower(h.GetName())
+	if name == "host" {
+		name = ":authority"
+	}
+	m := &headerMatch{name: name, id: http.Lookup(name), invert: h.GetInvertMatch(), missing: h.GetTreatMissingHeaderAsEmpty()}
+	var err error
+	switch x := h.GetHeaderMatchSpecifier().(type) {
+	case *routev3.HeaderMatcher_StringMatch:
+		m.value, err = StringMatcher(x.StringMatch)
+		err = config.At("string_match", err)
+	case *routev3.HeaderMatcher_RangeMatch:
+		m.rng = &[2]int64{x.RangeMatch.Start, x.RangeMatch.End}
+	case *routev3.HeaderMatcher_PresentMatch:
+		m.present = &x.PresentMatch
+	case *routev3.HeaderMatcher_ExactMatch: //nolint:staticcheck // deprecated and still accepted
+		m.value = match.Exact(x.ExactMatch)
+	case *routev3.HeaderMatcher_PrefixMatch: //nolint:staticcheck // deprecated and still accepted
+		m.value = match.Prefix(x.PrefixMatch)
+	case *routev3.HeaderMatcher_SuffixMatch: //nolint:staticcheck // deprecated and still accepted
+		m.value = match.Suffix(x.SuffixMatch)
+	case *routev3.HeaderMatcher_ContainsMatch: //nolint:staticcheck // deprecated and still accepted
+		m.value = match.Contains(x.ContainsMatch)
+	case *routev3.HeaderMatcher_SafeRegexMatch: //nolint:staticcheck // deprecated and still accepted
+		m.value, err = match.Regex(x.SafeRegexMatch.Regex)
+		err = config.At("safe_regex_match", err)
+	default:
+		yes := true
+		m.present = &yes
+	}
+	return m, err
 }
 
 // StringMatcher compiles a string matcher.

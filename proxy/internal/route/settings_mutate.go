@@ -9,32 +9,40 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
 )
 
 // HeaderMutations compiles a list of changes that apply in their order.
 func HeaderMutations(list []*rulesv3.HeaderMutation, o *format.Options) (*Mutations, error) {
 	out := &Mutations{}
+	var errs config.Errors
 	for i, m := range list {
 		var steps []mutation
 		var err error
 		switch a := m.Action.(type) {
 		case *rulesv3.HeaderMutation_Remove:
-			steps, err = Changes(nil, []string{a.Remove}, o)
+			steps, err = removals([]string{a.Remove})
+			if err != nil {
+				err = config.At("remove", errors.New(config.List(err)[0].Msg))
+			}
 		case *rulesv3.HeaderMutation_Append:
-			steps, err = Changes([]*corev3.HeaderValueOption{a.Append}, nil, o)
+			var one mutation
+			one, err = addition(a.Append, o)
+			steps, err = []mutation{one}, config.At("append.header", err)
 		case *rulesv3.HeaderMutation_RemoveOnMatch_:
 			var sm StringMatch
-			if sm, err = StringMatcher(a.RemoveOnMatch.GetKeyMatcher()); err == nil {
-				steps = []mutation{{match: sm, remove: true}}
-			}
+			sm, err = StringMatcher(a.RemoveOnMatch.GetKeyMatcher())
+			steps, err = []mutation{{match: sm, remove: true}}, config.At("remove_on_match.key_matcher", err)
 		default:
 			err = errors.New("an action is required")
 		}
-		if err != nil {
-			return nil, fmt.Errorf("mutations[%d]: %w", i, err)
+		if errs.Collect(fmt.Sprintf("[%d]", i), err) {
+			out.levels = append(out.levels, newLevel(steps))
 		}
-		out.levels = append(out.levels, newLevel(steps))
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -47,11 +55,17 @@ type headerLevel interface {
 }
 
 func (c *compiler) level(l headerLevel) (req, resp []mutation, err error) {
-	if req, err = Changes(l.GetRequestHeadersToAdd(), l.GetRequestHeadersToRemove(), c.Format); err != nil {
-		return nil, nil, err
+	var errs config.Errors
+	list := func(add []*corev3.HeaderValueOption, remove []string, of string) []mutation {
+		added, err := additions(add, c.Format)
+		errs.Collect(of+"_headers_to_add", err)
+		removed, err := removals(remove)
+		errs.Collect(of+"_headers_to_remove", err)
+		return append(added, removed...)
 	}
-	resp, err = Changes(l.GetResponseHeadersToAdd(), l.GetResponseHeadersToRemove(), c.Format)
-	return req, resp, err
+	req = list(l.GetRequestHeadersToAdd(), l.GetRequestHeadersToRemove(), "request")
+	resp = list(l.GetResponseHeadersToAdd(), l.GetResponseHeadersToRemove(), "response")
+	return req, resp, errs.Err()
 }
 
 // join orders the levels: most specific first, so that the least specific has the last word, unless the configuration asks for
@@ -86,45 +100,69 @@ func first(steps []mutation, m *Mutations) *Mutations {
 
 // Changes compiles additions and removals of headers.
 func Changes(add []*corev3.HeaderValueOption, remove []string, o *format.Options) ([]mutation, error) {
+	var errs config.Errors
+	added, err := additions(add, o)
+	errs.Collect("", err)
+	removed, err := removals(remove)
+	errs.Collect("", err)
+	return append(added, removed...), errs.Err()
+}
+
+func additions(add []*corev3.HeaderValueOption, o *format.Options) ([]mutation, error) {
 	var out []mutation
-	for _, a := range add {
-		name := strings.ToLower(a.GetHeader().GetKey())
-		if strings.HasPrefix(name, ":") || name == "host" {
-			return nil, errors.New(":-prefixed or host headers may not be modified")
-		}
-		m := mutation{name: name, id: http.Lookup(name), keepEmpty: a.KeepEmptyValue, value: a.Header.Value}
-		switch a.AppendAction {
-		case corev3.HeaderValueOption_ADD_IF_ABSENT:
-			m.action = AddIfAbsent
-		case corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD:
-			m.action = OverwriteOrAdd
-		case corev3.HeaderValueOption_OVERWRITE_IF_EXISTS:
-			m.action = OverwriteIfExists
-		}
-		if a.Append != nil && a.AppendAction == 0 && !a.Append.Value { //nolint:staticcheck // deprecated and still accepted
-			m.action = OverwriteOrAdd
-		}
-		if strings.IndexByte(m.value, '%') >= 0 {
-			p, err := format.ParseHeader(m.value, o)
-			if err != nil {
-				return nil, err
-			}
-			if lit, ok := p.Literal(); ok {
-				m.value = lit
-			} else {
-				m.prog = p
-			}
-		}
+	var errs config.Errors
+	for i, a := range add {
+		m, err := addition(a, o)
+		errs.Collect(fmt.Sprintf("[%d].header", i), err)
 		out = append(out, m)
 	}
-	for _, n := range remove {
+	return out, errs.Err()
+}
+
+func addition(a *corev3.HeaderValueOption, o *format.Options) (m mutation, err error) {
+	name := strings.ToLower(a.GetHeader().GetKey())
+	if strings.HasPrefix(name, ":") || name == "host" {
+		return m, config.At("key", errors.New(":-prefixed or host headers may not be modified"))
+	}
+	m = mutation{name: name, id: http.Lookup(name), keepEmpty: a.KeepEmptyValue, value: a.GetHeader().GetValue()}
+	switch a.AppendAction {
+	case corev3.HeaderValueOption_ADD_IF_ABSENT:
+		m.action = AddIfAbsent
+	case corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD:
+		m.action = OverwriteOrAdd
+	case corev3.HeaderValueOption_OVERWRITE_IF_EXISTS:
+		m.action = OverwriteIfExists
+	}
+	if a.Append != nil && a.AppendAction == 0 && !a.Append.Value { //nolint:staticcheck // deprecated and still accepted
+		m.action = OverwriteOrAdd
+	}
+	if strings.IndexByte(m.value, '%') < 0 {
+		return m, nil
+	}
+	p, err := format.ParseHeader(m.value, o)
+	if err != nil {
+		return m, config.At("value", err)
+	}
+	if lit, ok := p.Literal(); ok {
+		m.value = lit
+	} else {
+		m.prog = p
+	}
+	return m, nil
+}
+
+func removals(remove []string) ([]mutation, error) {
+	var out []mutation
+	var errs config.Errors
+	for i, n := range remove {
 		n = strings.ToLower(n)
 		if strings.HasPrefix(n, ":") || n == "host" {
-			return nil, errors.New(":-prefixed or host headers may not be removed")
+			errs.Collect(fmt.Sprintf("[%d]", i), errors.New(":-prefixed or host headers may not be removed"))
+			continue
 		}
 		out = append(out, mutation{name: n, id: http.Lookup(n), remove: true})
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // NewMutations compiles a list of additions, for what is not a route (local replies).

@@ -22,13 +22,15 @@ import (
 // string everywhere (envoy.reloadable_features.enable_formatter_for_ratelimit_action_descriptor_value).
 func RateLimits(list []*routev3.RateLimit, o *format.Options, formats bool) ([]aroute.RateLimit, error) {
 	var out []aroute.RateLimit
+	var errs config.Errors
 	c := rateCompiler{o, formats}
 	for i, x := range list {
 		l, err := c.limit(x)
-		if err != nil {
-			return nil, config.At(fmt.Sprintf("rate_limits[%d]", i), err)
-		}
+		errs.Collect(fmt.Sprintf("rate_limits[%d]", i), err)
 		out = append(out, l)
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -40,11 +42,10 @@ type rateCompiler struct {
 
 func (c rateCompiler) limit(x *routev3.RateLimit) (*rateLimit, error) {
 	l := &rateLimit{stage: x.GetStage().GetValue(), disableKey: x.DisableKey, onDone: x.ApplyOnStreamDone}
+	var errs config.Errors
 	for i, a := range x.Actions {
 		f, err := c.action(a)
-		if err != nil {
-			return nil, config.At(fmt.Sprintf("actions[%d]", i), err)
-		}
+		errs.Collect(fmt.Sprintf("actions[%d]", i), err)
 		l.actions = append(l.actions, f)
 	}
 	switch o := x.GetLimit().GetOverrideSpecifier().(type) {
@@ -61,7 +62,8 @@ func (c rateCompiler) limit(x *routev3.RateLimit) (*rateLimit, error) {
 		v := aroute.DraftVersion03
 		l.headers = &v
 	}
-	return l, c.hits(l, x.HitsAddend)
+	errs.Collect("", c.hits(l, x.HitsAddend))
+	return l, errs.Err()
 }
 
 func (c rateCompiler) hits(l *rateLimit, h *routev3.RateLimit_HitsAddend) error {

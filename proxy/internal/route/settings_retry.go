@@ -2,6 +2,7 @@ package route
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -69,10 +70,10 @@ func (p *RetryPolicy) Interval(h *http.HeaderMap, wall int64) time.Duration {
 	return 0
 }
 
+// retry compiles a policy. All that is wrong with it is in the error.
 func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
-	if err := config.Refuse(retryGaps, p, ""); err != nil {
-		return nil, err
-	}
+	var errs config.Errors
+	errs.Collect("", config.Refuse(retryGaps, p, ""))
 	out := &RetryPolicy{On: ParseRetryOn(p.RetryOn) | ParseRetryGRPCOn(p.RetryOn), Retries: 1, PerTry: dur(p.PerTryTimeout),
 		PerTryIdle: dur(p.PerTryIdleTimeout), ResetMax: 300 * time.Second}
 	if p.NumRetries != nil {
@@ -84,7 +85,7 @@ func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 	if b := p.RetryBackOff; b != nil {
 		out.BackoffBase, out.BackoffMax = dur(b.BaseInterval), dur(b.MaxInterval)
 		if out.BackoffMax > 0 && out.BackoffMax < out.BackoffBase {
-			return nil, errors.New("retry_policy.max_interval must greater than or equal to the base_interval")
+			errs.Collect("retry_back_off.max_interval", errors.New("retry_policy.max_interval must greater than or equal to the base_interval"))
 		}
 	}
 	if b := p.RateLimitedRetryBackOff; b != nil {
@@ -95,24 +96,20 @@ func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 			out.ResetMax = b.MaxInterval.AsDuration()
 		}
 	}
-	if err := out.priority(p.RetryPriority); err != nil {
-		return nil, err
-	}
+	errs.Collect("retry_priority", out.priority(p.RetryPriority))
 	if len(p.RetryOptionsPredicates) > 0 {
-		return nil, errors.New("retry_policy.retry_options_predicates is not supported yet")
+		errs.Collect("retry_options_predicates", errNotYet)
 	}
 	out.HostAttempts = int(max(p.HostSelectionRetryMaxAttempts, 1))
-	for _, h := range p.RetryHostPredicate {
-		if err := out.predicate(h); err != nil {
-			return nil, err
-		}
+	for i, h := range p.RetryHostPredicate {
+		errs.Collect(fmt.Sprintf("retry_host_predicate[%d]", i), out.predicate(h))
 	}
 	var err error
-	if out.RetriableHeaders, err = HeaderMatchers(p.RetriableHeaders); err != nil {
-		return nil, err
-	}
+	out.RetriableHeaders, err = HeaderMatchers(p.RetriableHeaders)
+	errs.Collect("retriable_headers", err)
 	out.RequestHeaders, err = HeaderMatchers(p.RetriableRequestHeaders)
-	return out, err
+	errs.Collect("retriable_request_headers", err)
+	return out, errs.Err()
 }
 
 // priority takes over a retry_priority.

@@ -57,7 +57,7 @@ func (s *Server) buildRDS() {
 }
 
 func (s *Server) routeDeps(static bool) route.Deps {
-	return route.Deps{Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Format: s.format, ValidateDefault: static,
+	return route.Deps{Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Optional: s.ext.unknownToRoutes, Format: s.format, ValidateDefault: static,
 		Runtime: s.runtime, Scope: s.store.Root()}
 }
 

@@ -216,13 +216,18 @@ func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
 		return nil, unknownExtension(name, a)
 	}
 	if f.NewRoute == nil {
-		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", f.Name) //nolint:staticcheck // Envoy's text
+		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", name) //nolint:staticcheck // Envoy's text
 	}
 	m, err := x.payload(a)
 	if err != nil {
 		return nil, err
 	}
 	return f.NewRoute(m, &factoryContext{s: x.s, scope: x.s.store.Root()})
+}
+
+// unknownToRoutes tells whether a filter's per-route configuration is of no extension that there is.
+func (x *extensions) unknownToRoutes(a *anypb.Any) bool {
+	return x.byRoute[shortURL(config.PayloadURL(a))] == nil
 }
 
 // factoryContext is what extensions get.
@@ -296,11 +301,11 @@ func (c *factoryContext) HeaderMatcher(m proto.Message) (ext.HeaderMatcher, erro
 	if !ok {
 		return nil, fmt.Errorf("%T is no header matcher", m)
 	}
-	list, err := route.HeaderMatchers([]*routev3.HeaderMatcher{p})
+	f, err := route.HeaderMatcher(p)
 	if err != nil {
 		return nil, err
 	}
-	return list[0], nil
+	return f, nil
 }
 
 func (c *factoryContext) StringMatcher(m proto.Message) (ext.StringMatcher, error) {

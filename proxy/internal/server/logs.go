@@ -16,11 +16,11 @@ func (s *Server) logDeps() *accesslog.Deps {
 	return &accesslog.Deps{
 		Manager: s.logs, Format: s.format, Runtime: s.runtime,
 		Header: func(m *routev3.HeaderMatcher) (func(h *http.HeaderMap) bool, error) {
-			list, err := route.HeaderMatchers([]*routev3.HeaderMatcher{m})
+			f, err := route.HeaderMatcher(m)
 			if err != nil {
 				return nil, err
 			}
-			return list[0].Match, nil
+			return f.Match, nil
 		},
 		String: func(m *matcherv3.StringMatcher) (func(string) bool, error) {
 			f, err := route.StringMatcher(m)
