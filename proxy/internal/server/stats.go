@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func (s *Server) buildStats() error {
 		r := stats.TagRule{Name: t.GetTagName(), Fixed: t.GetFixedValue()}
 		_, r.HasFixed = t.GetTagValue().(*metricsv3.TagSpecifier_FixedValue)
 		if text := t.GetRegex(); text != "" {
-			re, err := regexp.Compile(text) //ban:allow bannedcall stats_tags are searched for, not matched as a whole; their groups are needed
+			re, err := stats.CompileTagRegex(text)
 			if err != nil {
 				errs.Collect(fmt.Sprintf("stats_config.stats_tags[%d].regex", i), fmt.Errorf("Invalid regex '%s': %w", text, err)) //nolint:staticcheck // Envoy's text
 				continue

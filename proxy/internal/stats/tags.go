@@ -3,7 +3,6 @@ package stats
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,7 +19,7 @@ type Tag struct {
 // second, if there is one, the value, even an empty one; with neither Regex nor Fixed it switches a default tag on by its name.
 type TagRule struct {
 	Name  string
-	Regex *regexp.Regexp
+	Regex TagRegex
 	Fixed string
 	// HasFixed tells that Fixed counts though it is "".
 	HasFixed bool
@@ -184,7 +183,7 @@ func (t *Tagger) addRule(r TagRule, noDefaults bool) error {
 	return nil
 }
 
-func findRegex(re *regexp.Regexp, name string) (cut, value span, ok bool) {
+func findRegex(re TagRegex, name string) (cut, value span, ok bool) {
 	m := re.FindStringSubmatchIndex(name)
 	if len(m) < 4 {
 		return span{}, span{}, false
@@ -207,7 +206,8 @@ func regexPrefix(re string) string {
 	for n < len(rest) && isWord(rest[n]) {
 		n++
 	}
-	if n == 0 || !strings.HasPrefix(rest[n:], `\.`) && rest[n:] != "$" {
+	dot := strings.HasPrefix(rest[n:], `\.`) || strings.HasPrefix(rest[n:], `(?=\.)`)
+	if n == 0 || !dot && rest[n:] != "$" {
 		return ""
 	}
 	return rest[:n]
