@@ -295,18 +295,27 @@ func (m *HeaderMap) CopyFrom(src *HeaderMap) {
 	}
 }
 
-// arenaChunk is the first chunk of an arena in bytes: a request's and its answer's heads fit into it mostly.
-const arenaChunk = 4 << 10
+// An arena begins with firstChunk bytes, into which what a proxy makes of a plain request and its answer fits, and goes on with
+// nextChunk: a stream that lives long should hold little, one with large cookies should not be made of crumbs.
+const (
+	firstChunk = 1 << 10
+	nextChunk  = 4 << 10
+)
+
+// chunkBatch is how many first chunks are made at once. They lie together: a stream that lives through many changes of the
+// configuration would otherwise keep a page of the heap from what was there before.
+const chunkBatch = 8
 
 // ArenaPool keeps chunks of arenas for reuse. owner: worker.
 type ArenaPool struct {
 	// Poison makes release overwrite the memory. Set it in tests, before first use.
 	Poison bool
-	free   [][]byte
+	first  [][]byte
+	next   [][]byte
 	live   int
 }
 
-// maxFreeArenas bounds the chunks that a pool keeps (4 MiB).
+// maxFreeArenas bounds the chunks of each size that a pool keeps (1 and 4 MiB).
 const maxFreeArenas = 1024
 
 // Live returns how many chunks are in use.
@@ -391,17 +400,40 @@ func (a *Arena) grow(n int) {
 	if a.cur != nil {
 		a.more = append(a.more, a.cur)
 	}
-	if n <= arenaChunk {
-		if k := len(a.pool.free); k > 0 {
-			a.cur = a.pool.free[k-1][:0]
-			a.pool.free[k-1] = nil
-			a.pool.free = a.pool.free[:k-1]
-			a.pool.live++
-			return
+	a.pool.live++
+	switch {
+	case a.cur == nil && n <= firstChunk:
+		a.cur = a.pool.getFirst()
+	case n <= nextChunk:
+		a.cur = a.pool.getNext()
+	default:
+		a.cur = make([]byte, 0, n)
+	}
+}
+
+func (p *ArenaPool) getFirst() []byte {
+	if len(p.first) == 0 {
+		block := make([]byte, chunkBatch*firstChunk)
+		for ; len(block) > 0; block = block[firstChunk:] {
+			p.first = append(p.first, block[:0:firstChunk])
 		}
 	}
-	a.cur = make([]byte, 0, max(n, arenaChunk))
-	a.pool.live++
+	return take(&p.first)
+}
+
+func (p *ArenaPool) getNext() []byte {
+	if len(p.next) == 0 {
+		return make([]byte, 0, nextChunk)
+	}
+	return take(&p.next)
+}
+
+func take(free *[][]byte) []byte {
+	k := len(*free) - 1
+	c := (*free)[k][:0]
+	(*free)[k] = nil
+	*free = (*free)[:k]
+	return c
 }
 
 // Release gives all memory back. Every view into the arena is dead after it.
@@ -425,8 +457,11 @@ func (a *Arena) drop(c []byte) {
 			c[i] = 0xdb
 		}
 	}
-	if cap(c) == arenaChunk && len(p.free) < maxFreeArenas {
-		p.free = append(p.free, c)
+	switch {
+	case cap(c) == firstChunk && len(p.first) < maxFreeArenas:
+		p.first = append(p.first, c)
+	case cap(c) == nextChunk && len(p.next) < maxFreeArenas:
+		p.next = append(p.next, c)
 	}
 }
 

@@ -1,7 +1,9 @@
 package http_test
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +115,52 @@ func TestArenaGrowsPastChunk(t *testing.T) {
 	a.Release()
 	if p.Live() != 0 {
 		t.Errorf("%d chunks leaked", p.Live())
+	}
+}
+
+func TestArenaChunks(t *testing.T) {
+	p := &http.ArenaPool{Poison: true}
+	var a, b http.Arena
+	a.Init(p)
+	b.Init(p)
+	for name, tc := range map[string]struct {
+		sizes []int
+		live  int
+	}{
+		"a first chunk":                {[]int{1000, 24}, 1},
+		"one byte more":                {[]int{1000, 25}, 2},
+		"a second chunk":               {[]int{1024, 4096}, 2},
+		"one byte more than the next":  {[]int{1024, 4097}, 2},
+		"too large for a first chunk":  {[]int{1025}, 1},
+		"too large for any":            {[]int{4097}, 1},
+		"a third chunk":                {[]int{1024, 4096, 1}, 3},
+		"what remains of a next chunk": {[]int{1025, 3071}, 1},
+	} {
+		var views []string
+		for i, n := range tc.sizes {
+			views = append(views, a.Copy(bytes.Repeat([]byte{byte('a' + i)}, n)))
+		}
+		// Neighbours of a batch do not share a byte.
+		other := b.Copy(bytes.Repeat([]byte{'z'}, 1024))
+		if got := p.Live() - 1; got != tc.live {
+			t.Errorf("%s: %d chunks, want %d", name, got, tc.live)
+		}
+		for i, v := range views {
+			if v != strings.Repeat(string(rune('a'+i)), tc.sizes[i]) {
+				t.Errorf("%s: view %d was overwritten", name, i)
+			}
+		}
+		a.Release()
+		if other != strings.Repeat("z", 1024) {
+			t.Errorf("%s: the neighbour was overwritten", name)
+		}
+		b.Release()
+	}
+	if p.Live() != 0 {
+		t.Errorf("%d chunks leaked", p.Live())
+	}
+	if n := testing.AllocsPerRun(100, func() { a.String("x"); a.Bytes(2000); a.Release() }); n != 0 {
+		t.Errorf("%v allocations for chunks that are there", n)
 	}
 }
 

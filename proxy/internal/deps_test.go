@@ -27,7 +27,7 @@ var engine = [][]string{
 	{"warm"},
 	{"sub"},
 	{"event"},
-	{"socket", "spill"},
+	{"socket", "spill", "freelist"},
 	{"conn"},
 	{"secret"},
 	{"host"},

@@ -6,6 +6,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -37,17 +38,14 @@ func LiveStreams(w *event.Worker) int { return locals.Get(w).live }
 
 func (l *local) get() *Stream {
 	l.live++
-	if k := len(l.free); k > 0 {
-		s := l.free[k-1]
-		l.free = l.free[:k-1]
-		return s
-	}
-	s := &Stream{}
+	return freelist.Take(&l.free, initStream)
+}
+
+func initStream(s *Stream) {
 	s.idle.Fn = s.onIdle
 	s.request.Fn = s.onRequestTimeout
 	s.maxDuration.Fn = s.onMaxDuration
 	s.periodic.Fn = s.onPeriodic
-	return s
 }
 
 // bury takes s out of use at the end of the pass.

@@ -2,6 +2,7 @@ package router
 
 import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 )
 
 // local is what the router keeps per worker: its objects for reuse. What dies in a pass is reused after it, since it may still
@@ -27,16 +28,15 @@ func Live(w *event.Worker) int { return locals.Get(w).live }
 
 func (l *local) get() *Router {
 	l.live++
-	if k := len(l.free); k > 0 {
-		r := l.free[k-1]
-		l.free = l.free[:k-1]
-		return r
-	}
-	r := &Router{l: l, w: l.w}
+	r := freelist.Take(&l.free, initRouter)
+	r.l, r.w = l, l.w
+	return r
+}
+
+func initRouter(r *Router) {
 	r.timer.Fn = r.onTimeout
 	r.backoff.Fn = r.onBackoff
 	r.watch = r.onClient
-	return r
 }
 
 func (l *local) put(r *Router) {
@@ -46,15 +46,12 @@ func (l *local) put(r *Router) {
 
 func (l *local) attempt() *attempt {
 	l.live++
-	if k := len(l.tries); k > 0 {
-		a := l.tries[k-1]
-		l.tries = l.tries[:k-1]
-		return a
-	}
-	a := &attempt{l: l}
-	a.perTry.Fn, a.idle.Fn, a.life.Fn = a.onPerTry, a.onIdle, a.onLife
+	a := freelist.Take(&l.tries, initAttempt)
+	a.l = l
 	return a
 }
+
+func initAttempt(a *attempt) { a.perTry.Fn, a.idle.Fn, a.life.Fn = a.onPerTry, a.onIdle, a.onLife }
 
 func (l *local) putAttempt(a *attempt) {
 	l.queue()

@@ -10,6 +10,7 @@ package h1
 
 import (
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 )
 
 // The limits that hold where Options leaves 0.
@@ -124,13 +125,7 @@ func (p *Pool) Live() int { return p.live }
 
 func (p *Pool) getRequest() *request {
 	p.live++
-	if k := len(p.requests); k > 0 {
-		r := p.requests[k-1]
-		p.requests[k-1] = nil
-		p.requests = p.requests[:k-1]
-		return r
-	}
-	return &request{}
+	return freelist.Take(&p.requests, nil)
 }
 
 func (p *Pool) putRequest(r *request) {
@@ -155,13 +150,7 @@ func (p *Pool) shrink() {
 
 func (p *Pool) getExchange() *exchange {
 	p.live++
-	if k := len(p.responses); k > 0 {
-		x := p.responses[k-1]
-		p.responses[k-1] = nil
-		p.responses = p.responses[:k-1]
-		return x
-	}
-	return &exchange{}
+	return freelist.Take(&p.responses, nil)
 }
 
 func (p *Pool) putExchange(x *exchange) {
