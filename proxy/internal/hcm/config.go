@@ -121,7 +121,10 @@ type Config struct {
 	RequestHeadersTimeout time.Duration
 	MaxConnectionDuration time.Duration
 	MaxStreamDuration     time.Duration
-	// StreamFlushTimeout is how long an HTTP/2 client may open no window for a response that has ended.
+	// RecordRoutes counts how often a request's route was looked up, and how long that took (record_route_resolution_stats).
+	RecordRoutes bool
+	// StreamFlushTimeout is how long an HTTP/2 client may open no window for a response that has ended, unless its route says so. A
+	// route's idle timeout says nothing of it, whatever Envoy's page does.
 	StreamFlushTimeout time.Duration
 	// Keepalive is how HTTP/2 clients are pinged; nil: they are not.
 	Keepalive           *Keepalive

@@ -90,6 +90,11 @@ func (s *Stream) account() {
 		st.Record(cfg.Stats.Histogram(stats.HCMDownstreamRqTime), uint64(s.inf.End-s.inf.Start)/1e6)
 	}
 	st.GaugeSub(cfg.Stats.Gauge(stats.HCMDownstreamRqActive), 1)
+	if cfg.RecordRoutes {
+		st.Record(cfg.Stats.Histogram(stats.HCMDownstreamRqRouteResolutionTimeUs), uint64(s.lookupTime)/1e3)
+		st.Record(cfg.Stats.Histogram(stats.HCMDownstreamRqRouteResolutions), uint64(s.lookups))
+		s.lookups, s.lookupTime = 0, 0
+	}
 	if len(cfg.Logs) > 0 {
 		cfg.Logs.Log(w, &s.inf, accesslog.DownstreamEnd)
 	}

@@ -73,6 +73,13 @@ func (c *Config) table(h *http.HeaderMap) *route.Table {
 
 // lookup finds the request's route and applies what it says about the stream's timeouts.
 func (s *Stream) lookup() {
+	if s.h.cfg.RecordRoutes {
+		began := s.h.w.Clock().Mono()
+		defer func() {
+			s.lookups++
+			s.lookupTime += s.h.w.Clock().Mono() - began
+		}()
+	}
 	s.routed = true
 	s.route = nil
 	t := s.table

@@ -97,13 +97,18 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	}
 }
 
-// flushing bounds how long a client may leave the end of a response waiting for its windows (stream_flush_timeout).
+// flushing bounds how long a client may leave the end of a response waiting for its windows (stream_flush_timeout, and flush_timeout
+// of routes).
 func (s *Stream) flushing() {
 	if s.responseDone || s.dead {
 		return
 	}
 	s.lingers = true
-	if s.idleTimeout = int64(s.h.cfg.StreamFlushTimeout); s.idleTimeout == 0 {
+	s.idleTimeout = int64(s.h.cfg.StreamFlushTimeout)
+	if e := s.route; e != nil && e.HasFlushTimeout {
+		s.idleTimeout = int64(e.FlushTimeout)
+	}
+	if s.idleTimeout == 0 {
 		s.h.w.Disarm(&s.idle)
 	}
 	s.touch()

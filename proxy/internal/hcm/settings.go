@@ -62,6 +62,9 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 	if id := p.RequestIdExtension; id != nil && !strings.HasSuffix(id.GetTypedConfig().GetTypeUrl(), "UuidRequestIdConfig") {
 		errs.Collect("request_id_extension", errors.New("not supported yet"))
 	}
+	if x := p.TypedHeaderValidationConfig; x != nil {
+		errs.Collect("", fmt.Errorf("This Envoy binary does not support header validator extensions.: '%s'", x.GetName())) //nolint:staticcheck // Envoy's text
+	}
 	scope := d.Root.Scope("http." + p.StatPrefix)
 	c := &Config{
 		StatPrefix: p.StatPrefix, Stats: scope.Group(stats.HCM),
@@ -71,7 +74,7 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 		AppendXForwardedPort: p.AppendXForwardedPort, XFFTrustedHops: int(p.XffNumTrustedHops), LocalAddress: d.LocalAddress,
 		GenerateRequestID: p.GenerateRequestId == nil || p.GenerateRequestId.Value, PreserveRequestID: p.PreserveExternalRequestId,
 		RequestIDInResponse: p.AlwaysSetRequestIdInResponse, Proxy100Continue: p.Proxy_100Continue,
-		MergeSlashes:      p.MergeSlashes,
+		MergeSlashes: p.MergeSlashes, RecordRoutes: p.RecordRouteResolutionStats,
 		StripMatchingPort: p.StripMatchingHostPort, StripAnyPort: p.GetStripAnyHostPort(), StripTrailingDot: p.StripTrailingHostDot,
 		BufferLimit: d.BufferLimit, Draining: d.Draining, Runtime: d.Runtime,
 		IdleTimeout: time.Hour, StreamIdleTimeout: or(p.StreamIdleTimeout, 5*time.Minute), RequestTimeout: or(p.RequestTimeout, 0),

@@ -52,6 +52,10 @@ type streamState struct {
 	// holds counts how often this stream holds its HTTP/1 connection's reading back.
 	holds int32
 
+	// lookups are of the route, and lookupTime how long they took; counted on request only.
+	lookups    int32
+	lookupTime int64
+
 	routed       bool
 	decoding     bool
 	requestDone  bool // the whole request has arrived

@@ -33,14 +33,18 @@ type Entry struct {
 	ClusterHeader string
 	// choose: another entry is taken in place of this one.
 	choose chooser
+	// refresh is where the entry comes from, if that may be asked again.
+	refresh chooser
 	// NotFoundCode is the answer if the cluster does not exist, 503 by default.
 	NotFoundCode int
 
 	// RouteTimeout is the timeout of the whole request, 0 for none (15 s by default). IdleTimeout replaces the HCM's stream
-	// idle timeout if HasIdleTimeout. MaxStreamDuration likewise.
+	// idle timeout if HasIdleTimeout. FlushTimeout and MaxStreamDuration likewise.
 	RouteTimeout         time.Duration
 	IdleTimeout          time.Duration
 	HasIdleTimeout       bool
+	FlushTimeout         time.Duration
+	HasFlushTimeout      bool
 	MaxStreamDuration    time.Duration
 	HasMaxStreamDuration bool
 	// GRPCTimeoutMax bounds the timeout that grpc-timeout asks for (max_stream_duration.grpc_timeout_header_max or the older
@@ -189,6 +193,15 @@ func (e *Entry) setDisabled(filter string, off bool) {
 }
 
 // resolve chooses an entry, if there is a choice.
+// Refreshed is the entry that a route's cluster specifier gives for a request as it is now, nil if the specifier is of a kind that
+// is asked only once.
+func (e *Entry) Refreshed(r *Request) *Entry {
+	if e.refresh == nil {
+		return nil
+	}
+	return e.refresh.pick(r)
+}
+
 func (e *Entry) resolve(r *Request) *Entry {
 	if e.choose != nil {
 		return e.choose.pick(r)

@@ -12,11 +12,10 @@ var (
 	actionGaps = gap.Of("envoy.config.route.v3.RouteAction",
 		"~metadata_match (no cluster has subsets)",
 		"~early_data_policy (nothing is sent before a handshake is done)",
-		"!flush_timeout",
 		"!upgrade_configs.connect_config.proxy_protocol_config",
 		"!upgrade_configs.connect_config (of CONNECT-UDP)",
 	)
-	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_options_predicates", "refresh_cluster_on_retry")
+	retryGaps  = gap.Of("envoy.config.route.v3.RetryPolicy", "!retry_options_predicates (Envoy has no extension for it either)")
 	limitGaps  = gap.Of("envoy.config.route.v3.RateLimit.Action", "!extension", "!metadata.source=CLUSTER_LOCALITY_ENTRY")
 	weightGaps = gap.Of("envoy.config.route.v3.WeightedCluster", "~clusters.metadata_match (no cluster has subsets)",
 		"~total_weight (the weights' sum is taken)")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/early_data/v3"
 	uritmplrv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/rewrite/uri_template/v3"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -20,11 +21,11 @@ func (c *compiler) forward(h *hostBuilder, e *Entry, a *routev3.RouteAction, res
 	vh := h.vh
 	var err error
 	var errs config.Errors
-	if a.FlushTimeout != nil {
-		errs.Collect("flush_timeout", errNotYet)
-	}
 	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
 	c.timeouts(e, a)
+	if x := a.EarlyDataPolicy; x != nil && !x.GetTypedConfig().MessageIs(&earlyv3.DefaultEarlyDataPolicy{}) {
+		errs.Collect("early_data_policy", unknownExtension(x.GetName(), x.GetTypedConfig()))
+	}
 	e.HighPriority = a.Priority == 1
 	e.TimeoutRetryHeader = vh.IncludeIsTimeoutRetryHeader
 	e.Hedge = a.HedgePolicy.GetHedgeOnPerTryTimeout() || a.HedgePolicy == nil && vh.HedgePolicy.GetHedgeOnPerTryTimeout()
@@ -106,6 +107,9 @@ func (c *compiler) timeouts(e *Entry, a *routev3.RouteAction) {
 	}
 	if a.IdleTimeout != nil {
 		e.IdleTimeout, e.HasIdleTimeout = a.IdleTimeout.AsDuration(), true
+	}
+	if a.FlushTimeout != nil {
+		e.FlushTimeout, e.HasFlushTimeout = a.FlushTimeout.AsDuration(), true
 	}
 	if m := a.MaxStreamDuration; m != nil {
 		if m.MaxStreamDuration != nil {

@@ -86,6 +86,7 @@ func (c *compiler) plugin(e *Entry, p proto.Message) error {
 	}
 	none := *e
 	x := &byMatcher{none: &none}
+	none.refresh = x
 	var err error
 	x.tree, err = match.New(m.GetClusterMatcher(), match.Options[*Entry]{Action: func(name string, a *anypb.Any) (*Entry, error) {
 		m, _, err := config.Unpack(a, nil)
@@ -97,7 +98,7 @@ func (c *compiler) plugin(e *Entry, p proto.Message) error {
 			return nil, unknownExtension(name, a)
 		}
 		one := *e
-		one.Slot = c.Slot(to.Cluster)
+		one.Slot, one.refresh = c.Slot(to.Cluster), x
 		return &one, nil
 	}})
 	e.choose = x

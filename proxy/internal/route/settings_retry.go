@@ -39,6 +39,8 @@ type RetryPolicy struct {
 	// ResetHeaders say when an upstream wants to be asked again, at most ResetMax from now.
 	ResetHeaders []ResetHeader
 	ResetMax     time.Duration
+	// RefreshCluster is refresh_cluster_on_retry.
+	RefreshCluster bool
 }
 
 // ResetHeader is a response header with the time at which a rate limit ends.
@@ -73,9 +75,8 @@ func (p *RetryPolicy) Interval(h *http.HeaderMap, wall int64) time.Duration {
 // retry compiles a policy. All that is wrong with it is in the error.
 func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 	var errs config.Errors
-	errs.Collect("", config.Refuse(retryGaps, p, ""))
 	out := &RetryPolicy{On: ParseRetryOn(p.RetryOn) | ParseRetryGRPCOn(p.RetryOn), Retries: 1, PerTry: dur(p.PerTryTimeout),
-		PerTryIdle: dur(p.PerTryIdleTimeout), ResetMax: 300 * time.Second}
+		PerTryIdle: dur(p.PerTryIdleTimeout), ResetMax: 300 * time.Second, RefreshCluster: p.RefreshClusterOnRetry}
 	if p.NumRetries != nil {
 		out.Retries = int(p.NumRetries.Value)
 	}
@@ -97,8 +98,8 @@ func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 		}
 	}
 	errs.Collect("retry_priority", out.priority(p.RetryPriority))
-	if len(p.RetryOptionsPredicates) > 0 {
-		errs.Collect("retry_options_predicates", errNotYet)
+	if l := p.RetryOptionsPredicates; len(l) > 0 { // Envoy has none either
+		errs.Collect("retry_options_predicates[0]", unknownExtension(l[0].GetName(), l[0].GetTypedConfig()))
 	}
 	out.HostAttempts = int(max(p.HostSelectionRetryMaxAttempts, 1))
 	for i, h := range p.RetryHostPredicate {

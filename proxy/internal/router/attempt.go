@@ -296,10 +296,14 @@ func (a *attempt) Decode1xx(h *http.HeaderMap) {
 }
 
 func (a *attempt) answer1xx(h *http.HeaderMap) {
-	if a.r.try == a {
-		a.r.informed = a.r.informed || h.StatusCode() <= 103
-		a.r.cb.Encode1xx(h)
+	r := a.r
+	if r.sent || !r.has(a) {
+		return
 	}
+	if h.StatusCode() <= 103 && !r.informed {
+		r.settleOn(a)
+	}
+	r.cb.Encode1xx(h)
 }
 
 // DecodeHeaders is the codec's: the response's head.
@@ -557,7 +561,7 @@ func (a *attempt) release() {
 func (a *attempt) under() bool { return !a.gone && a.r != nil && a.r.has(a) }
 
 func (a *attempt) onPerTry() {
-	if a.under() && !a.r.sent {
+	if a.under() && !a.r.sent && !a.r.informed {
 		if a.logged {
 			a.rec.inf.Flags.Set(stream.UpstreamRequestTimeout)
 		}

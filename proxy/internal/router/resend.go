@@ -16,7 +16,7 @@ const resendKey = "dragoman.reloadable_features.resend_unacknowledged"
 // reading it twice does no harm and none of it was acknowledged. true: another attempt has begun.
 func (r *Router) resend(a *attempt, reason http.ResetReason) bool {
 	switch {
-	case reason != http.ResetConnectionTermination, a.conn == nil, a.gotHeaders, r.resent, r.sent:
+	case reason != http.ResetConnectionTermination, a.conn == nil, a.gotHeaders, r.resent, r.sent, r.informed:
 		return false
 	case r.websocket, r.connect, a.chained, a.retried, len(r.slow) > 0, !r.whole(a):
 		return false

@@ -128,6 +128,25 @@ func (r *Router) take(a *attempt) {
 	}
 }
 
+// settleOn makes a the attempt whose answer the client gets, since the client has been told to go on: another upstream might not want
+// the body. As in Envoy, there is no retry from here on, and a per-try timeout means nothing.
+func (r *Router) settleOn(a *attempt) {
+	r.informed = true
+	if len(r.slow) > 0 || r.waiting {
+		r.wins(a)
+		r.try = a
+	}
+	r.retry.on = 0
+	r.retry.end(r)
+	if r.rt.InternalRedirect == nil {
+		r.keepBody = false
+		r.body.Reset()
+	}
+	if r.keeper != nil && !r.ended {
+		r.keeper.noRetry()
+	}
+}
+
 // handshake looks at the answer to a WebSocket handshake: anything but success and errors ends the matter without a body, since there
 // is nothing that it could be about (RFC 6455, section 4.1). false: the request was answered.
 func (r *Router) handshake(a *attempt, h *http.HeaderMap, code int) bool {
@@ -303,7 +322,7 @@ func (r *Router) chargeLocal(code int, dropped bool) {
 
 // chargeAbort is chargeLocal for an attempt that failed before its response.
 func (r *Router) chargeAbort(a *attempt, code int, dropped bool) {
-	if r.sent {
+	if r.sent || r.informed {
 		if a.deferred {
 			a.deferred = false
 			a.host.RqError.Add(1)

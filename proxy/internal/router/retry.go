@@ -277,6 +277,9 @@ func (r *Router) onBackoff() {
 		return
 	}
 	r.waiting = false
+	if !r.retarget() {
+		return
+	}
 	// A retry counts when it begins: the request may be over before.
 	r.inc(stats.ClusterUpstreamRqRetry)
 	r.alsoInc(stats.VirtualClusterUpstreamRqRetry)

@@ -292,9 +292,6 @@ func (r *Router) prepare(h *host.Host) *attempt {
 func (r *Router) again() {
 	r.attempts++
 	r.info.Attempts = r.attempts
-	if c := r.target(r.head); c != nil {
-		r.moveTo(c)
-	}
 	h := r.choose(true)
 	if h == nil {
 		r.noHost()
@@ -323,8 +320,36 @@ func (r *Router) moveTo(c *cluster.Cluster) {
 	if c == r.cluster {
 		return
 	}
+	taken := r.retry.taken
 	r.retry.end(r)
 	r.cluster = c
+	r.info.ClusterName, r.info.ClusterNameRaw = c.ObservabilityName(), c.Name()
+	if taken {
+		r.retry.taken = true
+		c.Resources(r.priority()).Retries.Force()
+	}
+}
+
+// retarget finds the cluster for the next attempt: the route's as it is now, or with refresh_cluster_on_retry the one that its
+// specifier names now. false: there is none, and the request was answered.
+func (r *Router) retarget() bool {
+	refreshed := false
+	if p := r.retry.policy; p != nil && p.RefreshCluster {
+		if e := r.rt.Refreshed(&route.Request{Headers: r.head, Info: r.info, Runtime: r.cfg.Runtime}); e != nil {
+			r.rt, refreshed = e, true
+		}
+	}
+	c := r.target(r.head)
+	switch {
+	case c != nil:
+		r.moveTo(c)
+	case refreshed:
+		r.info.ClusterName, r.info.ClusterNameRaw = "", ""
+		r.info.Flags.Set(stream.NoHealthyUpstream)
+		r.reply(503, "no healthy upstream", "no_healthy_upstream")
+		return false
+	}
+	return true
 }
 
 // DecodeData sends body bytes to the attempt, keeping a copy while a retry is possible.

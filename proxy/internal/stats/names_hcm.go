@@ -66,6 +66,9 @@ const (
 
 	HCMDownstreamCxLengthMs api.HistogramIndex = 0
 	HCMDownstreamRqTime     api.HistogramIndex = 1
+	// Of record_route_resolution_stats.
+	HCMDownstreamRqRouteResolutionTimeUs api.HistogramIndex = 2
+	HCMDownstreamRqRouteResolutions      api.HistogramIndex = 3
 )
 
 // HCM is what every HTTP connection manager has, "http.<stat_prefix>.".
@@ -131,6 +134,8 @@ var HCM = api.MustTemplate("http connection manager",
 	api.Counter(HCMRsTooLarge, "rs_too_large"),
 	api.Histogram(HCMDownstreamCxLengthMs, "downstream_cx_length_ms", api.Milliseconds),
 	api.Histogram(HCMDownstreamRqTime, "downstream_rq_time", api.Milliseconds),
+	api.LazyHistogram(HCMDownstreamRqRouteResolutionTimeUs, "downstream_rq_route_resolution_time_us", api.Microseconds),
+	api.LazyHistogram(HCMDownstreamRqRouteResolutions, "downstream_rq_route_resolutions", api.Unspecified),
 )
 
 // Indices of Router.
