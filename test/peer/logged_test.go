@@ -72,10 +72,10 @@ func (e *entry) logged(lines [2]map[string][]string) (same bool, kind string) {
 	if n := len(b); len(a) == n+1 && a[n] == nothingCame && emptyLine.Match(e.in.bytes) {
 		a = a[:n] // an empty line behind the last request
 	}
-	if e.in.answer != nil && explainedAnswer(e.in.answer.bytes, "HTTP/1.1 502 ") != "" {
+	if e.in.answer != nil && explainedAnswer(*e.in, "HTTP/1.1 502 ") != "" {
 		return true, ""
 	}
-	if strings.HasPrefix("PRI * HTTP/2.0", string(e.in.bytes)) || slices.Equal(a, b) || crInFraming.Match(e.in.bytes) || len(twoCodings.FindAll(e.in.bytes, 2)) > 1 {
+	if strings.HasPrefix("PRI * HTTP/2.0", string(e.in.bytes)) || slices.Equal(a, b) || crInFraming.Match(e.in.bytes) || chunkedAndEmpty.Match(e.in.bytes) {
 		return true, ""
 	}
 	for i := range min(len(a), len(b)) {

@@ -105,6 +105,8 @@ type fieldRules struct {
 	// late is a fault that Envoy sees only once the syntax of all lines is checked, lateAt the line that it is in.
 	late   *codec.Err
 	lateAt int
+	// lastChunked: the last of several transfer-encoding lines was chunked. Envoy's parser goes by that line alone.
+	lastChunked bool
 }
 
 // fields parses header lines in buf, which is memory of h's arena, into h.
@@ -196,6 +198,9 @@ func addField(h *http.HeaderMap, id http.ID, name, v []byte, st valueState, rule
 	}
 	if rules.merge != nil && rules.merge.Has(id) && h.Has(id) {
 		f := h.Find(id)
+		if id == http.TransferEncoding {
+			rules.lastChunked = equalFold(view(v), "chunked")
+		}
 		if id == http.ContentLength {
 			n, first := digits(f.Value)
 			if m, second := digits(view(v)); first == wholeNumber || first != second || n != m {

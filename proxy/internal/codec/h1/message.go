@@ -30,16 +30,17 @@ type message struct {
 
 // messageState is what is plain about a message, and zero at its start.
 type messageState struct {
-	bytes   codec.Bytes
-	left    uint64 // bytes to come of the body or of the chunk
-	chunk   chunkState
-	phase   phase
-	looked  bool        // the start line of a partial head was checked
-	action  Underscores // for trailers
-	scanned int         // how much of head has been searched for its end
-	line    int         // bytes of the chunk-size line
-	term    uint32      // the last line ends behind the last chunk, 0 when something else has come
-	dropped int         // fields that the last header block lost, see Counter
+	bytes       codec.Bytes
+	left        uint64 // bytes to come of the body or of the chunk
+	chunk       chunkState
+	phase       phase
+	looked      bool        // the start line of a partial head was checked
+	lastChunked bool        // see fieldRules
+	action      Underscores // for trailers
+	scanned     int         // how much of head has been searched for its end
+	line        int         // bytes of the chunk-size line
+	term        uint32      // the last line ends behind the last chunk, 0 when something else has come
+	dropped     int         // fields that the last header block lost, see Counter
 }
 
 // reset gives back what the message holds of pooled memory and makes it ready for the next.

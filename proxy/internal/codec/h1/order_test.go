@@ -32,8 +32,11 @@ func TestOrderOfFaults(t *testing.T) {
 		"bad name, underscore":  {"GET / HTTP/1.1\r\n\xa9: 1\r\nx_y: 1\r\n\r\n", lines, lines},
 		"two lengths, both none": {"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: x\r\ncontent-length:\r\n\r\n",
 			"http1.content_length_and_chunked_not_allowed", "http1.content_length_and_chunked_not_allowed"},
-		"CR inside of a length": {"GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r1\r\n\r\n", lines, lines},
-		"CR behind a length":    {"GET / HTTP/1.1\r\nhost: ^\r\ncontent-length: 0\r\r\n\r\n", "http.invalid_authority", "http.invalid_authority"},
+		"bad length, but the last coding is chunked": {"GET / HTTP/1.1\r\ntransfer-encoding: d\r\ncontent-length: x\r\ntransfer-encoding: Chunked\r\n\r\n",
+			"http1.content_length_and_chunked_not_allowed", "http1.content_length_and_chunked_not_allowed"},
+		"bad length, and the first coding is chunked": {"GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: x\r\ntransfer-encoding: d\r\n\r\n", lines, lines},
+		"CR inside of a length":                       {"GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r1\r\n\r\n", lines, lines},
+		"CR behind a length":                          {"GET / HTTP/1.1\r\nhost: ^\r\ncontent-length: 0\r\r\n\r\n", "http.invalid_authority", "http.invalid_authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for size, want := range map[int]string{0: c.whole, 1: c.pieces} {

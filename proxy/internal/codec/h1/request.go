@@ -56,11 +56,12 @@ func (o *Options) parseRequest(r *request, raw []byte, lines []line) *codec.Err 
 		rules := requestRules
 		rules.max, rules.action = o.maxHeaders(), o.Underscores
 		err := o.fields(h, buf, lines[1:], &rules)
+		r.lastChunked = rules.lastChunked
 		if r.dropped = rules.dropped; err != nil {
 			return err
 		}
 		if rules.late != nil {
-			if badLength(h) {
+			if r.badLength(h) {
 				return ErrContentLength
 			}
 			return rules.late
@@ -152,7 +153,7 @@ func (o *Options) frameRequest(r *request, h *http.HeaderMap, method string) *co
 			tunnel, r.upgrade = true, true
 		}
 	}
-	length, chunked, err := o.bodyLength(h, method == "CONNECT")
+	length, chunked, err := o.bodyLength(h, method == "CONNECT", r.lastChunked)
 	if err != nil {
 		return err
 	}
@@ -177,23 +178,24 @@ func (o *Options) frameRequest(r *request, h *http.HeaderMap, method string) *co
 }
 
 // badLength tells whether there is a content-length that counts and is none.
-func badLength(h *http.HeaderMap) bool {
+func (m *message) badLength(h *http.HeaderMap) bool {
 	cl := h.Find(http.ContentLength)
-	if cl == nil || equalFold(h.Get(http.TransferEncoding), "chunked") {
+	if cl == nil || m.lastChunked || equalFold(h.Get(http.TransferEncoding), "chunked") {
 		return false
 	}
 	_, ok := decimal(cl.Value)
 	return !ok
 }
 
-// bodyLength reads content-length and transfer-encoding and refuses what could be read in two ways.
-func (o *Options) bodyLength(h *http.HeaderMap, connect bool) (length uint64, chunked bool, err *codec.Err) {
+// bodyLength reads content-length and transfer-encoding and refuses what could be read in two ways. lastChunked: the last of several lines of
+// transfer-encoding was chunked, so that a content-length is not looked at; what is refused is the same, for another reason.
+func (o *Options) bodyLength(h *http.HeaderMap, connect, lastChunked bool) (length uint64, chunked bool, err *codec.Err) {
 	cl := h.Find(http.ContentLength)
 	te := h.Find(http.TransferEncoding)
 	if te != nil {
 		chunked = equalFold(te.Value, "chunked")
 	}
-	if cl != nil && !chunked {
+	if cl != nil && !chunked && !lastChunked {
 		var ok bool
 		if length, ok = decimal(cl.Value); !ok {
 			return 0, false, ErrContentLength
@@ -208,7 +210,7 @@ func (o *Options) bodyLength(h *http.HeaderMap, connect bool) (length uint64, ch
 	}
 	if te != nil {
 		if cl != nil {
-			if !chunked || !o.AllowChunkedLength {
+			if !chunked && !lastChunked || !o.AllowChunkedLength {
 				return 0, false, ErrLengthAndTE
 			}
 			h.Remove(http.ContentLength)

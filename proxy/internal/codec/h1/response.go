@@ -1,8 +1,6 @@
 package h1
 
 import (
-	"bytes"
-
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 )
@@ -20,7 +18,7 @@ type statusLine struct {
 // parseStatusLine takes a status line apart (RFC 9112, section 4).
 func parseStatusLine(b []byte) (s statusLine, err *codec.Err) {
 	if len(b) >= 12 && b[8] == ' ' && b[9] != ' ' {
-		if len(b) > 12 && b[12] != ' ' {
+		if len(b) > 12 && (b[12] != ' ' || len(trimControls(b[13:])) == 0) {
 			return slowStatusLine(b)
 		}
 		if s.version, _ = version(b[:8]); s.version == http.ProtoNone {
@@ -36,9 +34,7 @@ func parseStatusLine(b []byte) (s statusLine, err *codec.Err) {
 
 // slowStatusLine takes any run of blanks between the parts.
 func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
-	if whole := b; len(bytes.Fields(whole)) < 3 && controls(whole) {
-		return s, ErrFieldValue // nothing after it is looked at
-	}
+	whole := b
 	b = trimControls(b)
 	v, rest := word(b)
 	if len(v) == 0 {
@@ -48,6 +44,9 @@ func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
 		return s, ErrVersion
 	}
 	code, rest := word(rest)
+	if len(rest) == 0 && controls(whole) {
+		return s, ErrFieldValue // a line without a reason phrase: nothing after it is looked at
+	}
 	s.reason = rest
 	return s, s.setCode(code)
 }
@@ -110,7 +109,8 @@ func (o *Options) parseResponse(x *exchange, h *http.HeaderMap, raw []byte, line
 	h.AddConst(http.Status, first.text)
 	rules := responseRules
 	rules.max = o.maxHeaders()
-	if err := o.fields(h, buf, lines[1:], &rules); err != nil {
+	err = o.fields(h, buf, lines[1:], &rules)
+	if x.lastChunked = rules.lastChunked; err != nil {
 		return 0, err
 	}
 	if rules.late != nil {
@@ -134,7 +134,7 @@ func (o *Options) frameResponse(x *exchange, h *http.HeaderMap, code int) *codec
 			}
 		}
 		var err *codec.Err
-		if length, chunked, err = o.bodyLength(h, false); err != nil {
+		if length, chunked, err = o.bodyLength(h, false, x.lastChunked); err != nil {
 			return err
 		}
 		if code < 200 || code == 204 {
