@@ -170,7 +170,7 @@ func (f *findings) hearAgain(pair [2]*judged) {
 	for kind, list := range f.kinds {
 		f.kinds[kind] = slices.DeleteFunc(list, func(d finding) bool {
 			said := both(pair, &d.original, paces[3])
-			return said[0].String() == said[1].String()
+			return said[0].String() == said[1].String() || explained(&finding{d.number, d.original, said, d.original}) != ""
 		})
 		if len(f.kinds[kind]) == 0 {
 			delete(f.kinds, kind)
