@@ -9,6 +9,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -223,14 +224,25 @@ func (l *loader) binary(name string, data []byte) error {
 	return nil
 }
 
+// prototext reads the text form. The library stops at the first mistake: the field that has it is blanked, and the rest read again.
 func (l *loader) prototext(name string, data []byte) error {
 	o := prototext.UnmarshalOptions{DiscardUnknown: l.opts.AllowUnknownFields, Resolver: textResolver{l.opts.Resolver}}
-	if err := o.Unmarshal(data, l.msg); err != nil {
+	err := o.Unmarshal(data, l.msg)
+	if l.pos.text = readText(name, data); err != nil {
+		data = bytes.Clone(data)
+	}
+	for tries := min(l.opts.maxErrors(), maxBlanked/(len(data)+1)+1); err != nil; tries-- {
 		x := &Error{File: name, Kind: Unreadable, Msg: fmt.Sprintf("Unable to parse file %q as a text protobuf (type %s): %v", name, l.root.name, err)}
 		if _, place, ok := strings.Cut(err.Error(), "(line "); ok {
 			_, _ = fmt.Sscanf(place, "%d:%d", &x.Line, &x.Col)
 		}
-		return x
+		blanked := l.blank(x, data)
+		l.errs.Add(x, l.opts.maxErrors())
+		if !blanked || tries <= 1 {
+			return l.errs
+		}
+		proto.Reset(l.msg)
+		err = o.Unmarshal(data, l.msg)
 	}
 	wire, err := proto.Marshal(l.msg)
 	if err != nil {
@@ -238,6 +250,37 @@ func (l *loader) prototext(name string, data []byte) error {
 	}
 	l.wire, l.opaque = append(l.wire, wire...), true
 	return nil
+}
+
+// maxBlanked bounds how much text is read again and again to find all that is wrong with it.
+const maxBlanked = 64 << 20
+
+// blank makes spaces of the field that x is about, and gives x its path. It tells whether there was something to blank.
+func (l *loader) blank(x *Error, data []byte) bool {
+	t := l.pos.text
+	if t == nil || x.Line < 1 {
+		return false
+	}
+	f, path := t.innermost(t.offset(x.Line, x.Col), l.msg.ProtoReflect().Descriptor())
+	if f == nil {
+		return false
+	}
+	x.Path = path
+	switch _, url, missing := strings.Cut(x.Msg, "unable to resolve message ["); {
+	case strings.Contains(x.Msg, "unknown field: "):
+		x.Kind = UnknownField
+	case missing:
+		url, _, _ = strings.Cut(url, "]")
+		why := unknownType(l.opts.Resolver, url)
+		x.Kind, x.Extension, x.Suggestion = why.Kind, why.Extension, why.Suggestion
+	}
+	any := false
+	for i, c := range data[f.start:f.end] {
+		if c > ' ' {
+			data[f.start+i], any = ' ', true
+		}
+	}
+	return any
 }
 
 // finish builds the message and runs the field rules.

@@ -12,6 +12,7 @@ import (
 // when the message is built. A nil Positions knows nothing and is fine to use.
 type Positions struct {
 	trees []*yamlpos.Tree // in the order in which they were merged
+	text  *textSource     // nil unless there is one
 }
 
 func (p *Positions) add(t *yamlpos.Tree) { p.trees = append(p.trees, t) }
@@ -21,6 +22,9 @@ func (p *Positions) add(t *yamlpos.Tree) { p.trees = append(p.trees, t) }
 func (p *Positions) Lookup(path string) (pos yamlpos.Pos, ok bool) {
 	n, ok := p.node(path)
 	if n.tree == nil {
+		if p != nil && p.text != nil {
+			return p.text.lookup(path)
+		}
 		return yamlpos.Pos{}, false
 	}
 	return n.tree.Pos(n.node), ok
@@ -32,6 +36,9 @@ func (p *Positions) Error(path string, x Error) *Error {
 	n, ok := p.node(path)
 	x.Path = path
 	if n.tree == nil {
+		if pos, _ := p.Lookup(path); x.File == "" {
+			x.File, x.Line, x.Col = pos.File, pos.Line, pos.Col
+		}
 		return &x
 	}
 	pos := n.tree.Pos(n.node)

@@ -251,6 +251,12 @@ func eachMessage(m protoreflect.Message, path string, do func(m protoreflect.Mes
 }
 
 func (w *walker) payload(m protoreflect.Message, r Resolver, path string, depth int) {
+	if d, ok := m.Interface().(*durationpb.Duration); ok {
+		if problem := unusable(d.GetSeconds(), d.GetNanos()); problem != "" && !about(w.errs.List, path) {
+			w.add(Error{Path: path, Msg: problem})
+		}
+		return
+	}
 	if m.Descriptor().FullName() != "google.protobuf.Any" {
 		w.payloads(m, r, path, depth)
 		return

@@ -68,10 +68,12 @@ func (c *compiler) filterConfig(name string, a *anypb.Any) (x namedConfig, err e
 		}
 		x.disabled, optional = fc.Disabled, fc.IsOptional
 		switch {
-		case fc.Disabled && fc.Config == nil:
+		case fc.Disabled: // and what its configuration says is not looked at
 			return x, nil
 		case fc.Config == nil:
 			return x, fmt.Errorf("Empty route/virtual host per filter configuration for %s filter", name) //nolint:staticcheck // Envoy's text
+		case fc.Config.GetTypeUrl() == "": // turns a filter on, and changes nothing else
+			return x, nil
 		}
 		a = fc.Config
 	}
