@@ -56,6 +56,8 @@ type FactoryContext interface {
 	// HeaderMatcher compiles an envoy.config.route.v3.HeaderMatcher, StringMatcher an envoy.type.matcher.v3.StringMatcher.
 	HeaderMatcher(m proto.Message) (HeaderMatcher, error)
 	StringMatcher(m proto.Message) (StringMatcher, error)
+	// Rewriter compiles an envoy.type.matcher.v3.RegexMatchAndSubstitute.
+	Rewriter(m proto.Message) (Rewriter, error)
 	// HeaderMutations compiles envoy.config.common.mutation_rules.v3.HeaderMutation messages, which apply in their order.
 	HeaderMutations(list []proto.Message) (HeaderMutations, error)
 	// Format compiles a substitution format string, for values that are made per stream.
@@ -84,6 +86,9 @@ type HeaderMatcher interface{ Match(h *http.HeaderMap) bool }
 
 // StringMatcher tells whether a text fits.
 type StringMatcher interface{ Match(s string) bool }
+
+// Rewriter replaces each piece of a text that a regular expression matches.
+type Rewriter interface{ Replace(s string) string }
 
 // HeaderMutations changes headers.
 type HeaderMutations interface {

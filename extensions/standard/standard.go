@@ -7,6 +7,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/extensions/filters/http/cors"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/http/fault"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/http/header_mutation"
+	"github.com/dragoman-proxy/dragoman/extensions/filters/http/header_to_metadata"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/http/health_check"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/http_inspector"
 	"github.com/dragoman-proxy/dragoman/extensions/filters/listener/original_dst"
@@ -27,6 +28,7 @@ func All() []ext.Set {
 			cors.Extension,
 			fault.Extension,
 			header_mutation.Extension,
+			header_to_metadata.Extension,
 			health_check.Extension,
 		},
 		ListenerFilters: []ext.ListenerFilter{

@@ -168,9 +168,14 @@ func (c *compiler) rewriteRegex(r *matcherv3.RegexMatchAndSubstitute) (*RegexRew
 	if r == nil {
 		return nil, nil
 	}
+	return NewRegexRewrite(r)
+}
+
+// NewRegexRewrite compiles a rewrite.
+func NewRegexRewrite(r *matcherv3.RegexMatchAndSubstitute) (*RegexRewrite, error) {
 	re, err := CompileRegex(r.GetPattern().GetRegex(), false)
 	if err != nil {
-		return nil, config.At("pattern.regex", err)
+		return nil, err
 	}
 	return &RegexRewrite{re: re, with: goSubstitution(r.Substitution)}, nil
 }

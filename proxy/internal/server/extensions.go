@@ -316,6 +316,14 @@ func (c *factoryContext) StringMatcher(m proto.Message) (ext.StringMatcher, erro
 	return route.StringMatcher(p)
 }
 
+func (c *factoryContext) Rewriter(m proto.Message) (ext.Rewriter, error) {
+	p, ok := m.(*matcherv3.RegexMatchAndSubstitute)
+	if !ok {
+		return nil, fmt.Errorf("%T is no rewrite", m)
+	}
+	return route.NewRegexRewrite(p)
+}
+
 func (c *factoryContext) HeaderMutations(list []proto.Message) (ext.HeaderMutations, error) {
 	all := make([]*rulesv3.HeaderMutation, len(list))
 	for i, m := range list {

@@ -30,6 +30,9 @@ func (c *Context) HeaderMatcher(proto.Message) (ext.HeaderMatcher, error) { retu
 // StringMatcher implements ext.FactoryContext.
 func (c *Context) StringMatcher(proto.Message) (ext.StringMatcher, error) { return nil, errNotHere }
 
+// Rewriter implements ext.FactoryContext.
+func (c *Context) Rewriter(proto.Message) (ext.Rewriter, error) { return nil, errNotHere }
+
 // HeaderMutations implements ext.FactoryContext.
 func (c *Context) HeaderMutations([]proto.Message) (ext.HeaderMutations, error) {
 	return nil, errNotHere
