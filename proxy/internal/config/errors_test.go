@@ -425,3 +425,13 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 }
+
+// Two checks may find the same.
+func TestSortTellsOnce(t *testing.T) {
+	same := config.Error{File: "a", Line: 2, Col: 1, Path: "x", Msg: "wrong"}
+	first, again, other := same, same, config.Error{File: "a", Line: 1, Path: "y", Msg: "wrong"}
+	e := config.Errors{List: []*config.Error{&first, &other, &again}}
+	if e.Sort(); len(e.List) != 2 || e.List[0] != &other || *e.List[1] != same {
+		t.Error(e.Error())
+	}
+}

@@ -128,7 +128,7 @@ func within(path, parent string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// Sort puts the errors into the order in which they stand in the file; those without a place stay at the end.
+// Sort puts the errors into the order in which they stand in the file, each once; those without a place stay at the end.
 func (e *Errors) Sort() {
 	files := map[string]int{"": 1 << 30}
 	for _, x := range e.List {
@@ -145,6 +145,7 @@ func (e *Errors) Sort() {
 		}
 		return a.Col - b.Col
 	})
+	e.List = slices.CompactFunc(e.List, func(a, b *Error) bool { return *a == *b })
 }
 
 // More returns how many errors err has only counted.
