@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"bytes"
+
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 )
@@ -44,7 +46,7 @@ func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
 		return s, ErrVersion
 	}
 	code, rest := word(rest)
-	if len(rest) == 0 && controls(whole) {
+	if (len(rest) == 0 || len(bytes.Fields(whole)) < 3) && controls(whole) {
 		return s, ErrFieldValue // a line without a reason phrase: nothing after it is looked at
 	}
 	s.reason = rest

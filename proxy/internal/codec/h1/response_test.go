@@ -128,6 +128,7 @@ func TestStatusLine(t *testing.T) {
 		{name: "letter before", in: "XHTTP/1.1 200 OK" + rest, fails: true, want: resetPE},
 		{name: "control instead of a reason, at once", in: "HTTP/1.1 200 \x00\n", fails: true, want: resetPE},
 		{name: "control behind a CR, at once", in: "HTTP/1.1 200\r\x00\n", fails: true, want: resetPE},
+		{name: "control behind the code, at once", in: "HTTP/1.1 204\x00K\n", fails: true, want: resetPE},
 		{name: "CR instead of a reason", in: "HTTP/1.1 200 \r" + rest, want: empty("200", done)},
 		{name: "control in reason", in: "HTTP/1.1 200 O\x01K" + rest, fails: true, want: resetPE},
 	})
