@@ -132,3 +132,16 @@ func TestCheckOfWhatIsRight(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What the table of missing fields and the check of the source both know is told once.
+func TestCheckTellsOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	text := `{node: {id: x, cluster: x}, static_resources: {clusters: [{name: c, connect_timeout: 1s}]},
+dynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := proxy.Check(path, proxy.LoadOptions{}); len(r.Problems) != 1 || r.Problems[0].Path != "dynamic_resources.ads_config" || r.Problems[0].Kind != proxy.Unsupported {
+		t.Errorf("%+v", r.Problems)
+	}
+}

@@ -426,12 +426,14 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// Two checks may find the same.
+// Two checks may find the same, of which one leaves open of what kind it is, and others may stand at the same place.
 func TestSortTellsOnce(t *testing.T) {
-	same := config.Error{File: "a", Line: 2, Col: 1, Path: "x", Msg: "wrong"}
+	same := config.Error{File: "a", Line: 2, Col: 1, Path: "x", Msg: "not supported yet"}
+	between := config.Error{File: "a", Line: 2, Col: 1, Path: "x.y", Msg: "wrong"}
 	first, again, other := same, same, config.Error{File: "a", Line: 1, Path: "y", Msg: "wrong"}
-	e := config.Errors{List: []*config.Error{&first, &other, &again}}
-	if e.Sort(); len(e.List) != 2 || e.List[0] != &other || *e.List[1] != same {
+	again.Kind = config.Unsupported
+	e := config.Errors{List: []*config.Error{&first, &between, &other, &again}}
+	if e.Sort(); len(e.List) != 3 || e.List[0] != &other || e.List[1] != &first || e.List[2] != &between {
 		t.Error(e.Error())
 	}
 }

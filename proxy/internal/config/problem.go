@@ -131,6 +131,13 @@ func within(path, parent string) bool {
 // Sort puts the errors into the order in which they stand in the file, each once; those without a place stay at the end.
 func (e *Errors) Sort() {
 	files := map[string]int{"": 1 << 30}
+	told := map[Error]bool{}
+	e.List = slices.DeleteFunc(e.List, func(x *Error) bool {
+		x.Classify() // one check may have left open what the other says
+		was := told[*x]
+		told[*x] = true
+		return was
+	})
 	for _, x := range e.List {
 		if _, ok := files[x.File]; !ok {
 			files[x.File] = len(files)
@@ -145,7 +152,6 @@ func (e *Errors) Sort() {
 		}
 		return a.Col - b.Col
 	})
-	e.List = slices.CompactFunc(e.List, func(a, b *Error) bool { return *a == *b })
 }
 
 // More returns how many errors err has only counted.

@@ -168,7 +168,8 @@ func (c *compiler) rewriteRegex(r *matcherv3.RegexMatchAndSubstitute) (*RegexRew
 	if r == nil {
 		return nil, nil
 	}
-	return NewRegexRewrite(r)
+	re, err := NewRegexRewrite(r)
+	return re, config.At("pattern.regex", err)
 }
 
 // NewRegexRewrite compiles a rewrite.

@@ -108,7 +108,7 @@ func (s *Server) newListenerBuild(p *listenerv3.Listener) (*listenerBuild, error
 func (b *listenerBuild) build() error {
 	s, p := b.s, b.p
 	var errs config.Errors
-	addr, err := address(p.GetAddress())
+	addr, err := listenerAddress(p)
 	errs.Collect("address", err)
 	errs.Collect("", config.Refuse(listenerGaps, p, ""))
 	errs.Collect("", sameSockets(p))
@@ -204,7 +204,9 @@ func (b *listenerBuild) sockets(addr network.Address) error {
 	for i, x := range p.GetAdditionalAddresses() {
 		more := spec
 		var err error
-		more.Address, err = address(x.GetAddress())
+		if more.Address, err = address(x.GetAddress()); x.GetAddress() == nil {
+			err = noAddress(p)
+		}
 		errs.Collect(fmt.Sprintf("additional_addresses[%d].address", i), err)
 		if o := x.GetSocketOptions(); o != nil {
 			more.Options = socketOptions(o.GetSocketOptions())
@@ -249,6 +251,21 @@ func socketOptions(list []*corev3.SocketOption) (out []event.SocketOption) {
 	return out
 }
 
+// listenerAddress is the address of a listener. What listens to no socket of its own needs none, and is refused elsewhere.
+func listenerAddress(p *listenerv3.Listener) (network.Address, error) {
+	switch {
+	case p.GetAddress() != nil:
+		return address(p.GetAddress())
+	case p.GetApiListener() != nil, p.GetInternalListener() != nil:
+		return network.Address{}, nil
+	}
+	return network.Address{}, noAddress(p)
+}
+
+func noAddress(p *listenerv3.Listener) error {
+	return errors.New("error adding listener named '" + p.GetName() + "': address is necessary")
+}
+
 func address(a *corev3.Address) (network.Address, error) {
 	switch x := a.GetAddress().(type) {
 	case *corev3.Address_SocketAddress:
@@ -262,8 +279,10 @@ func address(a *corev3.Address) (network.Address, error) {
 		return network.AddrFrom(netip.AddrPortFrom(ip, uint16(x.SocketAddress.GetPortValue()))), nil
 	case *corev3.Address_Pipe:
 		return network.Address{Path: x.Pipe.GetPath()}, nil
+	case *corev3.Address_EnvoyInternalAddress:
+		return network.Address{}, &config.Error{Path: "envoy_internal_address", Msg: "not supported yet", Kind: config.Unsupported}
 	}
-	return network.Address{}, &config.Error{Msg: "is not supported yet"}
+	return network.Address{}, errors.New("address is necessary")
 }
 
 // resolver checks that an address is read by the resolver that there is, which reads IP addresses.
