@@ -14,6 +14,15 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
 
+const checkLong = `Tell whether Envoy configurations run here. Each is read and built as the proxy would do it, and nothing listens.
+All mistakes are told at once, with file, line, column, field, what was found and what may stand there; what Envoy
+has and this build has not is told by extension and field, and where it behaves differently, how.
+
+What is missing is named by its message; docs/compat.md has each one with its extension.
+
+Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
+With --output json the result is for editors and CI.`
+
 func checkCommand() *cobra.Command {
 	var r reading
 	var output string
@@ -21,12 +30,7 @@ func checkCommand() *cobra.Command {
 	most := 100
 	c := &cobra.Command{
 		Use: "check FILE|FOLDER...", Short: "Tell whether configurations run here, what is wrong with them, and what differs from Envoy",
-		Long: `Tell whether Envoy configurations run here. Each is read and built as the proxy would do it, and nothing listens.
-All mistakes are told at once, with file, line, column, field, what was found and what may stand there; what Envoy
-has and this build has not is told by extension and field, and where it behaves differently, how.
-
-Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
-With --output json the result is for editors and CI.`,
+		Long: checkLong,
 		Example: `  dragoman check envoy.yaml
   dragoman check --verbose envoy.yaml
   dragoman check --quiet configs/ && echo all of them run
@@ -66,7 +70,7 @@ With --output json the result is for editors and CI.`,
 					return err
 				}
 			} else {
-				printTotal(c.OutOrStdout(), &all)
+				printTotal(c.OutOrStdout(), &all, verbose)
 			}
 			if !all.OK {
 				return &answer{}
@@ -77,7 +81,7 @@ With --output json the result is for editors and CI.`,
 	fl := c.Flags()
 	fl.StringVar(&output, "output", "text", "form of the result, `text|json`")
 	fl.BoolVarP(&quiet, "quiet", "q", false, "print only files that do not run, one line each problem")
-	fl.BoolVar(&verbose, "verbose", false, "list all extensions that are used, the supported ones too")
+	fl.BoolVar(&verbose, "verbose", false, "list all extensions that are used, the supported ones too, and all that is missing in a folder")
 	fl.IntVar(&most, "max-problems", most, "how many problems of a file are told; `N`")
 	fl.StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over each file")
 	r.add(c)
@@ -150,8 +154,8 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// printTotal sums up several files, and says which extensions would help most.
-func printTotal(out io.Writer, all *verdict.All) {
+// printTotal sums up several files, and says which extensions and fields would help most.
+func printTotal(out io.Writer, all *verdict.All, verbose bool) {
 	if len(all.Files) < 2 && len(all.Skipped) == 0 {
 		return
 	}
@@ -166,7 +170,28 @@ func printTotal(out io.Writer, all *verdict.All) {
 		fmt.Fprintf(out, "; %d other files hold no bootstrap", n)
 	}
 	fmt.Fprintln(out)
-	for _, x := range all.Missing() {
-		fmt.Fprintf(out, "  missing in %d of them: %s\n", x.Places, x.Type)
+	refused := 0
+	for _, f := range all.Files {
+		if f.Verdict == "refused" {
+			refused++
+		}
+	}
+	if refused > 0 {
+		fmt.Fprintf(out, "  refused: %d of them, which Envoy would refuse, too\n", refused)
+	}
+	missing := all.Missing()
+	for i, x := range missing {
+		if i == shownMissing && !verbose {
+			fmt.Fprintf(out, "  ... and %d more that are missing (--verbose)\n", len(missing)-i)
+			break
+		}
+		what := x.Extension
+		if x.Field != "" {
+			what = "field " + x.Field
+		}
+		fmt.Fprintf(out, "  missing in %d of them: %s\n", x.Files, what)
 	}
 }
+
+// shownMissing is how many missing things the summary of a folder lists without --verbose.
+const shownMissing = 30

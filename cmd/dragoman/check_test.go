@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		{"an extension in a field that is not supported", watched + `
 bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node}}]`, "", exitNo,
 			[]string{"nothing that Envoy would refuse", "    no   envoy.config.core.v3.Node (1 place)"}},
-		{"ECMAScript", watched + "\nstats_config: {stats_tags: [{tag_name: x, regex: '(?=a)'}]}", "", exitNo, []string{"nothing that Envoy would refuse", "differs: `stats_config"}},
+		{"ECMAScript", watched + "\nstats_config: {stats_tags: [{tag_name: x, regex: '(?=(a))b'}]}", "", exitNo, []string{"nothing that Envoy would refuse", "differs: `stats_config"}},
 		{"no YAML", "a: [", "", exitNo, []string{"a.yaml: is refused: 1 problem\n  ", "a.yaml:2:1: invalid YAML"}},
 		{"quietly", strings.Replace(watched, "stat_prefix", "stat_prefixx", 1), "--quiet", exitNo, []string{"a.yaml:11:11: static_resources.listeners[0]"}},
 		{"quietly, and it runs", watched, "-q", exitOK, []string{""}},
@@ -78,8 +78,27 @@ func TestCheckFolder(t *testing.T) {
 		}
 	}
 	code, out, _ := command(t, "", "check", dir)
-	if code != exitNo || !strings.Contains(out, "\n1 of 4 configurations run; 2 other files hold no bootstrap\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n") {
+	if code != exitNo || !strings.Contains(out, "\n1 of 4 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, which Envoy would refuse, too\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n") {
 		t.Errorf("%d %s", code, out)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	health := watched + "\n  clusters: [{name: c, health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]}]"
+	write("h1.yaml", health)
+	write("h2.yaml", health)
+	write("h3.yaml", health+"\ndynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}")
+	_, out, _ = command(t, "", "check", "-q", dir)
+	if !strings.Contains(out, "\n1 of 7 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, which Envoy would refuse, too\n"+
+		"  missing in 3 of them: field clusters[].health_checks\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n  missing in 1 of them: field dynamic_resources.ads_config\n") {
+		t.Error(out)
+	}
+	for _, name := range []string{"h1.yaml", "h2.yaml", "h3.yaml"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	code, out, _ = command(t, "", "check", dir, "--output", "json")
 	var all verdict.All

@@ -22,6 +22,7 @@ or a field that is missing is refused, with its name and place; nothing is skipp
 ` + "`dragoman check envoy.yaml`" + `.
 
 - **yes**: it works. Fields that it refuses are below; **differs** points to a known difference in [differs.md](differs.md).
+- **no**: it is refused. Behind it are the messages that choose it: they are what the refusal names.
 - **since** is the version in which it came, *next* the one that is not released yet.
 
 `
@@ -52,7 +53,7 @@ func TestCompat(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n| extension | | since | |\n|---|---|---|---|\n", c)
 		for _, e := range categories[c] {
-			verdict, from, note := "no", "", ""
+			verdict, from, note := "no", "", messages(e)
 			now := canonical(e, categories[c])
 			if now.Name != e.Name {
 				note = "old name of " + now.Name
@@ -118,6 +119,15 @@ func pageOf(e extension) string {
 		}
 	}
 	return e.Name
+}
+
+// messages are the ones that choose an extension which there is not: it is what the errors name.
+func messages(e extension) string {
+	var list []string
+	for _, u := range e.TypeURLs {
+		list = append(list, "`"+u+"`")
+	}
+	return strings.Join(list, " ")
 }
 
 func noteOf(e extension, rows []gap.Row) string {

@@ -56,17 +56,36 @@ func differences(root *configfile.Value) (out []Difference) {
 	}
 	collect(root)
 	for _, r := range rows() {
-		if strings.HasPrefix(r.Dragoman, "refused") || strings.HasPrefix(r.What, "runtime") {
-			continue // what is set by runtime is not in the file's words
-		}
-		for i, quoted := range strings.Split(r.What, "`") {
-			if i%2 == 1 && concerns(quoted, names) {
-				out = append(out, r)
-				break
-			}
+		if applies(r, names) {
+			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// applies tells whether a row concerns a configuration that has names. Left out are rows of what is refused, of what is set by runtime
+// (it is not in the file's words), of flags and of pages of the admin interface, and those of the wire: what peers may send says
+// nothing about a file, and would stand behind each one.
+func applies(r Difference, names map[string]bool) bool {
+	for _, start := range []string{"runtime", "HTTP/1:", "`-", "`/"} {
+		if strings.HasPrefix(r.What, start) {
+			return false
+		}
+	}
+	if strings.HasPrefix(r.Dragoman, "refused") {
+		return false
+	}
+	parts := strings.Split(r.What, "`") // those with odd indices are quoted
+	for i := 1; i < len(parts); i += 2 {
+		ok := concerns(parts[i], names)
+		for ; i+2 < len(parts) && parts[i+1] == " in "; i += 2 { // "`field` in `MODE`" needs both
+			ok = ok && concerns(parts[i+2], names)
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
 }
 
 // concerns tells whether the configuration has what a row names: all of its long words.

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ type File struct {
 	Differs    []Difference      `json:"differs,omitempty"`
 	Has        map[string]int    `json:"has,omitempty"` // listeners, clusters, virtual hosts, routes
 	root       *configfile.Value // nil if it could not be read
+	fields     map[string]bool   // those that are not supported
 	pure       bool              // all problems are of what is not supported
 }
 
@@ -48,7 +50,7 @@ type File struct {
 type Extension struct {
 	Type      string `json:"type"`
 	Supported bool   `json:"supported"`
-	Places    int    `json:"places"` // how often the file has it; in All.Missing in how many files
+	Places    int    `json:"places"` // how often the file has it
 }
 
 // Path is a file to look at.
@@ -117,6 +119,7 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 			fields = append(fields, p.Path)
 		}
 	}
+	f.missingFields(fields)
 	f.judge(lacking)
 	if f.root != nil {
 		f.below(fields, missing)
@@ -272,22 +275,46 @@ func (f *File) extensions(missing map[string]bool) {
 	})
 }
 
-// Missing are the extensions that some of the files lack, with the number of these files, the most wanted ones first.
-func (a *All) Missing() (list []Extension) {
-	files := map[string]int{}
+// Lack is what some of the files need and this build has not: an extension, or a field.
+type Lack struct {
+	Extension string `json:"extension,omitempty"` // the message type
+	Field     string `json:"field,omitempty"`     // the path without indices, such as clusters[].health_checks
+	Files     int    `json:"files"`               // how many of them
+}
+
+// Missing is what some of the files lack, the most wanted first.
+func (a *All) Missing() (list []Lack) {
+	files := map[Lack]int{}
 	for _, f := range a.Files {
 		for _, x := range f.Extensions {
 			if !x.Supported {
-				files[x.Type]++
+				files[Lack{Extension: x.Type}]++
 			}
 		}
+		for field := range f.fields {
+			files[Lack{Field: field}]++
+		}
 	}
-	for _, t := range slices.Sorted(maps.Keys(files)) {
-		list = append(list, Extension{Type: t, Places: files[t]})
+	for k, n := range files {
+		k.Files = n
+		list = append(list, k)
 	}
-	slices.SortStableFunc(list, func(a, b Extension) int { return b.Places - a.Places })
+	slices.SortFunc(list, func(a, b Lack) int {
+		return cmp.Or(b.Files-a.Files, cmp.Compare(a.Extension, b.Extension), cmp.Compare(a.Field, b.Field))
+	})
 	return list
 }
+
+// missingFields keeps the fields that are not supported without what tells their places apart, so that files can be put together.
+func (f *File) missingFields(paths []string) {
+	f.fields = map[string]bool{}
+	for _, p := range paths {
+		f.fields[index.ReplaceAllString(strings.TrimPrefix(p, "static_resources."), "[]")] = true
+	}
+}
+
+// index is that of a list or a map in a path.
+var index = regexp.MustCompile(`\[([0-9]+|"[^"]*")\]`)
 
 // walk calls do for all maps.
 func walk(v *configfile.Value, do func(*configfile.Value)) {
