@@ -145,3 +145,45 @@ dynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {c
 		t.Errorf("%+v", r.Problems)
 	}
 }
+
+// What is wrong with a TLS context stands below the typed_config, and is told of each source.
+func TestCheckFindsTheFieldsOfTLS(t *testing.T) {
+	const sds = `{name: x, sds_config: {api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}`
+	const tls = "static_resources.clusters[1].transport_socket.typed_config."
+	for _, c := range []struct {
+		context string
+		want    []string
+	}{
+		{
+			`common_tls_context: {tls_certificate_sds_secret_configs: [SDS], combined_validation_context: {default_validation_context: {}, validation_context_sds_secret_config: SDS}}`,
+			[]string{
+				"common_tls_context.combined_validation_context.validation_context_sds_secret_config.sds_config.api_config_source",
+				"common_tls_context.tls_certificate_sds_secret_configs[0].sds_config.api_config_source",
+			},
+		},
+		{`common_tls_context: {validation_context_sds_secret_config: {name: none}}`, []string{"common_tls_context.validation_context_sds_secret_config.name"}},
+		{`common_tls_context: {key_log: {path: x}}`, []string{"common_tls_context.key_log"}},
+		{`common_tls_context: {validation_context: {system_root_certs: {}}}`, []string{"common_tls_context.validation_context.system_root_certs"}},
+		{`common_tls_context: {tls_params: {ecdh_curves: [x]}}`, []string{"common_tls_context.tls_params"}},
+		{`common_tls_context: {tls_certificates: [{pkcs12: {filename: x}}]}`, []string{"common_tls_context.tls_certificates[0].pkcs12"}},
+		{`allow_renegotiation: true`, []string{"allow_renegotiation"}},
+	} {
+		path := filepath.Join(t.TempDir(), "envoy.yaml")
+		text := `{node: {id: x, cluster: x}, static_resources: {clusters: [{name: c, connect_timeout: 1s}, {name: d, connect_timeout: 1s,
+transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, ` +
+			strings.ReplaceAll(c.context, "SDS", sds) + `}}}]}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range proxy.Check(path, proxy.LoadOptions{}).Problems {
+			got = append(got, strings.TrimPrefix(p.Path, tls))
+			if p.Line != 2 || p.Col < 150 { // behind the @type, not at the transport_socket
+				t.Errorf("%s: at %d:%d", p.Path, p.Line, p.Col)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.context, got, c.want)
+		}
+	}
+}

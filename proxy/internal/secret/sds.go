@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
@@ -117,14 +118,14 @@ func (m *Manager) get(kind string, c *tlsv3.SdsSecretConfig, changed func()) (s 
 	if c.GetSdsConfig() == nil {
 		s := m.static[staticKey{kind, c.GetName()}]
 		if s == nil {
-			return nil, nil, fmt.Errorf("Unknown static secret: %s", c.GetName()) //nolint:staticcheck // Envoy's text
+			return nil, nil, config.At("name", fmt.Errorf("Unknown static secret: %s", c.GetName())) //nolint:staticcheck // Envoy's text
 		}
 		u := &user{changed}
 		s.users = append(s.users, u)
 		return s, func() { s.drop(u) }, nil
 	}
 	if m.Source == nil {
-		return nil, nil, errors.New("sds_config: there is no source of configuration")
+		return nil, nil, config.At("sds_config", errors.New("there is no source of configuration"))
 	}
 	key, err := keyOf(c.GetName(), c.GetSdsConfig())
 	if err != nil {
@@ -132,7 +133,7 @@ func (m *Manager) get(kind string, c *tlsv3.SdsSecretConfig, changed func()) (s 
 	}
 	if s = m.subs[key]; s == nil {
 		if s, err = m.subscribe(c, key); err != nil {
-			return nil, nil, err
+			return nil, nil, config.At("sds_config", err)
 		}
 	}
 	u := &user{changed}

@@ -76,7 +76,7 @@ func TestOldAlternativeNames(t *testing.T) {
 		t.Error("the names are compiled although there is no authority to check certificates with")
 		return nil, nil
 	}})
-	if err == nil || err.Error() != "SAN-based verification of peer certificates without trusted CA is insecure and not allowed" {
+	if err == nil || err.Error() != "common_tls_context.validation_context: SAN-based verification of peer certificates without trusted CA is insecure and not allowed" {
 		t.Error(err)
 	}
 }

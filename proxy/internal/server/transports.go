@@ -39,7 +39,7 @@ func (s *Server) downstreamTransport(ts *corev3.TransportSocket, scope astats.Sc
 	}
 	t, err := tls.NewServer(p, s.tlsDeps(scope))
 	if err != nil {
-		return nil, err
+		return nil, at("typed_config", err)
 	}
 	remember(&s.certs, t)
 	return t, nil
@@ -59,7 +59,7 @@ func (s *Server) upstreamTransport(_ string, ts *corev3.TransportSocket, scope a
 	}
 	t, err := tls.NewClient(p, s.tlsDeps(scope))
 	if err != nil {
-		return nil, err
+		return nil, at("typed_config", err)
 	}
 	remember(&s.certs, t)
 	return t, nil

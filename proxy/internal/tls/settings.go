@@ -138,7 +138,7 @@ func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
 			return nil, err
 		}
 		if len(cfg.Certificates) == 0 {
-			return nil, errors.New("No TLS certificates found for server context") //nolint:staticcheck // Envoy's text
+			return nil, config.At("common_tls_context", errors.New("No TLS certificates found for server context")) //nolint:staticcheck // Envoy's text
 		}
 		require := p.GetRequireClientCertificate().GetValue()
 		switch {
@@ -155,7 +155,7 @@ func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
 		}
 		if keys := p.GetSessionTicketKeys(); keys != nil {
 			if err := ticketKeys(cfg, keys); err != nil {
-				return nil, err
+				return nil, config.At("session_ticket_keys", err)
 			}
 		}
 		chooseCertificate(cfg)
@@ -238,13 +238,15 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 
 // builder holds what both sides have in common.
 type builder struct {
-	p       *tlsv3.CommonTlsContext
-	d       Deps
-	certs   []func() *tlsv3.TlsCertificate
-	valid   func() *tlsv3.CertificateValidationContext
-	changed func() error
-	stats   astats.GroupBase
-	release []func()
+	p     *tlsv3.CommonTlsContext
+	d     Deps
+	certs []func() *tlsv3.TlsCertificate
+	valid func() *tlsv3.CertificateValidationContext
+	// validPath is where valid stands in p.
+	validPath string
+	changed   func() error
+	stats     astats.GroupBase
+	release   []func()
 }
 
 func (b *builder) onChange(f func() error) { b.changed = f }
@@ -267,7 +269,7 @@ func newBuilder(p *tlsv3.CommonTlsContext, d Deps, factory string) (*builder, er
 	b.release = append(b.release, func() { ssl.Release(stats.SSL); own.Release(stats.SSLFactory) })
 	if err := b.read(); err != nil {
 		b.close()
-		return nil, err
+		return nil, config.At("common_tls_context", err)
 	}
 	return b, nil
 }
@@ -279,7 +281,7 @@ func (b *builder) read() error {
 			_ = b.changed()
 		}
 	}
-	if err := config.Refuse(commonGaps, p, "common_tls_context."); err != nil {
+	if err := config.Refuse(commonGaps, p, ""); err != nil {
 		return err
 	}
 	if len(p.GetTlsCertificates()) > 0 && len(p.GetTlsCertificateSdsSecretConfigs()) > 0 {
@@ -288,23 +290,24 @@ func (b *builder) read() error {
 	for _, c := range p.GetTlsCertificates() {
 		b.certs = append(b.certs, func() *tlsv3.TlsCertificate { return c })
 	}
-	for _, c := range p.GetTlsCertificateSdsSecretConfigs() {
+	var errs config.Errors
+	for i, c := range p.GetTlsCertificateSdsSecretConfigs() {
 		if d.Secrets == nil {
-			return errors.New("tls_certificate_sds_secret_configs is not supported yet")
+			return config.At("tls_certificate_sds_secret_configs", errors.New("not supported yet"))
 		}
 		f, release, err := d.Secrets.Certificate(c, notify)
-		if err != nil {
-			return err
+		if errs.Collect(fmt.Sprintf("tls_certificate_sds_secret_configs[%d]", i), err) {
+			b.certs, b.release = append(b.certs, f), append(b.release, release)
 		}
-		b.certs, b.release = append(b.certs, f), append(b.release, release)
 	}
-	return b.validation(notify)
+	errs.Collect("", b.validation(notify))
+	return errs.Err()
 }
 
 func (b *builder) validation(notify func()) error {
 	sds := func(c *tlsv3.SdsSecretConfig) (func() *tlsv3.CertificateValidationContext, error) {
 		if b.d.Secrets == nil {
-			return nil, errors.New("validation_context_sds_secret_config is not supported yet")
+			return nil, errors.New("not supported yet")
 		}
 		f, release, err := b.d.Secrets.Validation(c, notify)
 		if err == nil {
@@ -315,16 +318,21 @@ func (b *builder) validation(notify func()) error {
 	var err error
 	switch v := b.p.GetValidationContextType().(type) {
 	case *tlsv3.CommonTlsContext_ValidationContext:
+		b.validPath = "validation_context"
 		b.valid = func() *tlsv3.CertificateValidationContext { return v.ValidationContext }
 	case *tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig:
+		b.validPath = "validation_context_sds_secret_config"
 		b.valid, err = sds(v.ValidationContextSdsSecretConfig)
+		err = config.At(b.validPath, err)
 	case *tlsv3.CommonTlsContext_CombinedValidationContext:
+		b.validPath = "combined_validation_context"
 		var dyn func() *tlsv3.CertificateValidationContext
 		if dyn, err = sds(v.CombinedValidationContext.ValidationContextSdsSecretConfig); err == nil {
 			b.valid = func() *tlsv3.CertificateValidationContext {
 				return merge(v.CombinedValidationContext.DefaultValidationContext, dyn())
 			}
 		}
+		err = config.At("combined_validation_context.validation_context_sds_secret_config", err)
 	case nil:
 	default:
 		err = errors.New("this kind of validation context is not supported yet")
@@ -334,6 +342,11 @@ func (b *builder) validation(notify func()) error {
 
 // common builds the configuration of both sides; nil without an error means that a secret is missing.
 func (b *builder) common(x *Context, client bool) (*tls.Config, error) {
+	cfg, err := b.build(x, client)
+	return cfg, config.At("common_tls_context", err)
+}
+
+func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 	cfg := &tls.Config{
 		DynamicRecordSizingDisabled: true, // sizes are chosen by what a pass wrote
 		NextProtos:                  b.p.GetAlpnProtocols(),
@@ -341,16 +354,16 @@ func (b *builder) common(x *Context, client bool) (*tls.Config, error) {
 		Rand:                        rand.Reader,
 	}
 	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
-		return nil, err
+		return nil, config.At("tls_params", err)
 	}
-	for _, f := range b.certs {
+	for i, f := range b.certs {
 		p := f()
 		if p == nil {
 			return nil, nil
 		}
 		c, err := secret.Certificate(p)
 		if err != nil {
-			return nil, err
+			return nil, config.At(b.certPath(i), err)
 		}
 		cfg.Certificates = append(cfg.Certificates, *c)
 		x.note(p.GetCertificateChain(), c.Certificate[0], false)
@@ -362,13 +375,21 @@ func (b *builder) common(x *Context, client bool) (*tls.Config, error) {
 		}
 		v, err := b.verifierOf(p)
 		if err != nil {
-			return nil, err
+			return nil, config.At(b.validPath, err)
 		}
 		x.verifier = v
 		x.noteCA(p.GetTrustedCa())
 		cfg.VerifyConnection = v.verify
 	}
 	return cfg, nil
+}
+
+// certPath is where certificate i stands in p: all of them are written there, or all are secrets.
+func (b *builder) certPath(i int) string {
+	if len(b.p.GetTlsCertificates()) > 0 {
+		return fmt.Sprintf("tls_certificates[%d]", i)
+	}
+	return fmt.Sprintf("tls_certificate_sds_secret_configs[%d]", i)
 }
 
 var versions = map[tlsv3.TlsParameters_TlsProtocol]uint16{

@@ -19,7 +19,7 @@ import (
 func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, error) {
 	v := &verifier{untrusted: p.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED,
 		expired: p.GetAllowExpiredCertificate(), leafOnly: p.GetOnlyVerifyLeafCertCrl(), maxDepth: -1}
-	if err := config.Refuse(validationGaps, p, "validation_context."); err != nil {
+	if err := config.Refuse(validationGaps, p, ""); err != nil {
 		return nil, err
 	}
 	if d := p.GetMaxVerifyDepth(); d != nil {
