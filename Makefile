@@ -20,8 +20,9 @@ STAMP    := -X $(MODULE)/internal/version.revision=$(REVISION) -X $(MODULE)/inte
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## a proxy with a demonstration configuration on the loopback; Ctrl-C drains and ends it
-	$(GO) run ./cmd/dragoman demo
+run: ## a proxy with a demonstration configuration on the loopback; Ctrl-C or a SIGTERM to make ends it
+	$(GO) build -o bin/demo ./cmd/dragoman
+	@exec bin/demo demo
 
 build: ## the static binary bin/dragoman, and bin/envoy, the same binary by Envoy's name
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(STAMP)' -o bin/dragoman ./cmd/dragoman

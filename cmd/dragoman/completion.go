@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // completionCommand prints the scripts that let a shell complete this command.
@@ -34,5 +36,18 @@ bash-completion is needed. It takes effect in shells that are started afterwards
 			}
 			return root.GenFishCompletion(out, true)
 		},
+	}
+}
+
+// completeValues makes a shell complete the values of flags whose help lists them (`text|json`).
+func completeValues(c *cobra.Command) {
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if name, _ := pflag.UnquoteUsage(f); strings.Contains(name, "|") {
+			// The only error is that of a flag which has a function already: this one is the first.
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(strings.Split(name, "|"), cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
+	for _, below := range c.Commands() {
+		completeValues(below)
 	}
 }

@@ -120,7 +120,7 @@ func initCommand() *cobra.Command {
 	fl.StringVar(&f.short.Key, "key", "", "`file` with the certificate's key")
 	fl.StringVarP(&f.file, "file", "f", "", "`file` in the short form, - for standard input; flags add to it")
 	fl.StringVarP(&f.output, "out", "o", "", "`file` to write to; its name says in which form")
-	fl.StringVar(&f.form, "to", "", "`form` to write: yaml (default), json, pb_text, pb")
+	fl.StringVar(&f.form, "to", "", "form to write, `yaml|json|pb_text|pb`: yaml by default")
 	return c
 }
 
@@ -246,7 +246,7 @@ and extensions this build knows.`,
 			return write(c.OutOrStdout(), output, data)
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "`form` to write: yaml, json, pb_text or pb (by default JSON of YAML, and YAML of all else)")
+	c.Flags().StringVar(&to, "to", "", "form to write, `yaml|json|pb_text|pb` (by default JSON of YAML, and YAML of all else)")
 	c.Flags().StringVarP(&output, "out", "o", "", "`file` to write to; its name says in which form")
 	r.add(c)
 	return c
@@ -327,7 +327,7 @@ the fields that it leaves out. Fields are in the order of Envoy's API; a default
 		},
 	}
 	c.Flags().StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over the file")
-	c.Flags().StringVar(&to, "to", "", "`form` to print: yaml (default) or json")
+	c.Flags().StringVar(&to, "to", "", "form to print, `yaml|json`: yaml by default")
 	c.Flags().BoolVar(&bare, "no-defaults", false, "leave the defaults out")
 	r.add(c)
 	return c

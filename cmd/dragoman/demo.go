@@ -115,7 +115,7 @@ Change the routes while it serves: edit the file, then move it into place.
   sed 's/Hello/Good day/' routes.yaml > new.yaml && mv new.yaml routes.yaml
   curl http://127.0.0.1:{{port}}/hello
 
-The access log is {{dir}}/access.log. Ctrl-C ends it.
+The access log is {{dir}}/access.log; lines are written within a second. Ctrl-C ends the proxy.
 `
 
 func fill(text string, words map[string]string) string {

@@ -97,6 +97,7 @@ called envoy is this command, without the two flags that Envoy does not have: --
 		completionCommand(),
 		manCommand(),
 	)
+	completeValues(root)
 	return root
 }
 

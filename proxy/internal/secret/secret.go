@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -60,6 +61,9 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		return nil, err
 	}
 	key, err := ReadSource(p.GetPrivateKey())
+	if p.GetPrivateKey().GetFilename() == redacted || string(key) == redacted {
+		return nil, badKey(p, errRedacted)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +74,9 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		return nil, errors.New("Failed to load incomplete private key from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
 	}
 	c, err := tls.X509KeyPair(chain, key)
+	if err != nil && aboutKey(err) {
+		return nil, badKey(p, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), err) //nolint:staticcheck // Envoy's text
 	}
@@ -79,6 +86,21 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		c.OCSPStaple = staple
 	}
 	return &c, nil
+}
+
+// redacted is what /config_dump shows in place of a secret.
+const redacted = "[redacted]"
+
+var errRedacted = errors.New("it is '[redacted]', as configuration dumps show what is secret: put the key in its place")
+
+func badKey(p *tlsv3.TlsCertificate, err error) error {
+	return fmt.Errorf("Failed to load private key from %s, Cause: %w", NameOf(p.GetPrivateKey()), err) //nolint:staticcheck // Envoy's text
+}
+
+// aboutKey tells whether the key is what crypto/tls does not like of a pair. It has no other sign of it than the words.
+func aboutKey(err error) bool {
+	text := err.Error()
+	return !strings.Contains(text, "certificate input") && (strings.Contains(text, "private key") || strings.Contains(text, "key input"))
 }
 
 // Roots reads the certificates of a trusted_ca.
