@@ -39,6 +39,9 @@ func TestCheck(t *testing.T) {
 		{"an extension in a field that is not supported", watched + `
 bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node}}]`, "", exitNo,
 			[]string{"nothing that Envoy would refuse", "    no   envoy.config.core.v3.Node (1 place)"}},
+		{"one in a TypedStruct there", watched + `
+bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.config.core.v3.Node, value: {}}}]`, "", exitNo,
+			[]string{"3 used, 1 not supported\n    no   envoy.config.core.v3.Node (1 place)"}},
 		{"ECMAScript", watched + "\nstats_config: {stats_tags: [{tag_name: x, regex: '(?=(a))b'}]}", "", exitNo, []string{"nothing that Envoy would refuse", "differs: `stats_config"}},
 		{"no YAML", "a: [", "", exitNo, []string{"a.yaml: is refused: 1 problem\n  ", "a.yaml:2:1: invalid YAML"}},
 		{"quietly", strings.Replace(watched, "stat_prefix", "stat_prefixx", 1), "--quiet", exitNo, []string{"a.yaml:11:11: static_resources.listeners[0]"}},

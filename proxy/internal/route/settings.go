@@ -172,11 +172,11 @@ func (c *compiler) rewriteRegex(r *matcherv3.RegexMatchAndSubstitute) (*RegexRew
 	return re, config.At("pattern.regex", err)
 }
 
-// NewRegexRewrite compiles a rewrite.
+// NewRegexRewrite compiles a rewrite. Its error is located at the pattern.
 func NewRegexRewrite(r *matcherv3.RegexMatchAndSubstitute) (*RegexRewrite, error) {
 	re, err := CompileRegex(r.GetPattern().GetRegex(), false)
 	if err != nil {
-		return nil, err
+		return nil, config.At("pattern.regex", err)
 	}
 	return &RegexRewrite{re: re, with: goSubstitution(r.Substitution)}, nil
 }

@@ -175,11 +175,20 @@ func (f *File) below(fields []string, missing map[string]bool) {
 			}
 		}
 		walk(v, func(v *configfile.Value) {
-			if url := v.Str("@type"); url != "" {
-				missing[url[strings.LastIndexByte(url, '/')+1:]] = true
+			if t := typeOf(v); t != "" {
+				missing[t] = true
 			}
 		})
 	}
+}
+
+// typeOf is the message that v, a map of a file, says it is: for a TypedStruct the one inside. "": it does not say.
+func typeOf(v *configfile.Value) string {
+	url := v.Str("@type")
+	if strings.HasSuffix(url, ".TypedStruct") {
+		url = cmp.Or(v.Str("type_url"), v.Str("typeUrl"), url)
+	}
+	return url[strings.LastIndexByte(url, '/')+1:]
 }
 
 // Bootstrap tells whether the file holds what can be one: a map with one of its fields. Of one that cannot be read, nobody knows.
@@ -248,14 +257,8 @@ func (f *File) count() {
 func (f *File) extensions(missing map[string]bool) {
 	used := map[string]int{}
 	walk(f.root, func(v *configfile.Value) {
-		url := v.Str("@type")
-		if strings.HasSuffix(url, ".TypedStruct") {
-			if inner := cmp.Or(v.Str("type_url"), v.Str("typeUrl")); inner != "" {
-				url = inner
-			}
-		}
-		if url != "" {
-			used[url[strings.LastIndexByte(url, '/')+1:]]++
+		if t := typeOf(v); t != "" {
+			used[t]++
 		}
 	})
 	for t := range missing {
