@@ -168,8 +168,7 @@ func (c *compiler) rewriteRegex(r *matcherv3.RegexMatchAndSubstitute) (*RegexRew
 	if r == nil {
 		return nil, nil
 	}
-	re, err := NewRegexRewrite(r)
-	return re, config.At("pattern.regex", err)
+	return NewRegexRewrite(r)
 }
 
 // NewRegexRewrite compiles a rewrite. Its error is located at the pattern.
