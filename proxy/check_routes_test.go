@@ -103,3 +103,26 @@ func TestCheckTellsAllOfARoute(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A cluster that is not there is most often one whose name was misspelt, be that one right or wrong itself.
+func TestCheckSuggestsClusters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	text := `{static_resources: {clusters: [{name: service1-envoy}, {name: service2-envoy, lb_policy: MAGLEV, maglev_lb_config: {table_size: 4}}], listeners: [{name: l,
+address: {socket_address: {address: 127.0.0.1, port_value: 0}}, filter_chains: [{filters: [{name: hcm, typed_config: {
+"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x,
+http_filters: [{name: r, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}],
+route_config: {virtual_hosts: [{name: v, domains: ["*"], routes: [{match: {path: /1}, route: {cluster: service1-envy}},
+{match: {path: /2}, route: {cluster: service2envoy}}, {match: {path: /3}, route: {cluster: bogus}}]}]}}}]}]}]}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, p := range proxy.Check(path, proxy.LoadOptions{}).Problems {
+		if name, ok := strings.CutPrefix(p.Msg, "route: unknown cluster "); ok {
+			got[name] = p.Suggestion
+		}
+	}
+	if d := cmp.Diff(map[string]string{"'service1-envy'": "service1-envoy", "'service2envoy'": "service2-envoy", "'bogus'": ""}, got); d != "" {
+		t.Error(d)
+	}
+}

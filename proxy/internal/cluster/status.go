@@ -63,6 +63,18 @@ func (m *Manager) each(f func(g *generation)) {
 	}
 }
 
+// Names returns the names of all clusters that serve, in no order. owner: main loop.
+func (m *Manager) Names() []string {
+	out := make([]string, 0, m.count)
+	t := *m.index.table.Load()
+	for i := range t {
+		if s := t[i].Load(); s != nil && s != grave && s.Load() != nil {
+			out = append(out, s.name)
+		}
+	}
+	return out
+}
+
 // Hosts returns all hosts in order of priority.
 func (c *Cluster) Hosts() []*host.Host {
 	var out []*host.Host

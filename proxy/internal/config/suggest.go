@@ -6,6 +6,13 @@ import (
 	"strings"
 )
 
+// Nearest returns the candidate that word may have meant, "" if none is like it. Of those that are as like it the first in the
+// alphabet wins.
+func Nearest(word string, candidates []string) string {
+	sort.Strings(candidates)
+	return nearest(word, candidates)
+}
+
 // nearest returns the candidate that is most like word, "" if none is like it. Case and underscores do not count.
 func nearest(word string, candidates []string) string {
 	return nearestWithin(word, candidates, len(word)/3)

@@ -43,7 +43,11 @@ func (c *compiler) cluster(e *Entry, a *routev3.RouteAction, resp [][]mutation) 
 
 func (c *compiler) bind(e *Entry, name string) error {
 	if c.validate && !c.Exists(name) {
-		return fmt.Errorf("route: unknown cluster '%s'", name)
+		e := &config.Error{Msg: "route: unknown cluster '" + name + "'"}
+		if c.Nearest != nil {
+			e.Suggestion = c.Nearest(name)
+		}
+		return e
 	}
 	e.Slot = c.Slot(name)
 	return nil

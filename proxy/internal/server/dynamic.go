@@ -1,6 +1,9 @@
 package server
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
@@ -57,8 +60,24 @@ func (s *Server) buildRDS() {
 }
 
 func (s *Server) routeDeps(static bool) route.Deps {
-	return route.Deps{Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Optional: s.ext.unknownToRoutes, Format: s.format, ValidateDefault: static,
+	d := route.Deps{Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Optional: s.ext.unknownToRoutes, Format: s.format, ValidateDefault: static,
 		Runtime: s.runtime, Scope: s.store.Root()}
+	if static {
+		d.Nearest = s.nearestCluster
+	}
+	return d
+}
+
+// maxNearest bounds for how many unknown clusters a start looks for the one that was meant: with many clusters each costs milliseconds.
+const maxNearest = 100
+
+// nearestCluster returns the cluster that was meant by a name, "" if none is like it.
+func (s *Server) nearestCluster(name string) string {
+	p := &s.problems
+	if p.nearest++; p.nearest > maxNearest {
+		return ""
+	}
+	return config.Nearest(name, slices.Concat(s.clusters.Names(), slices.Collect(maps.Keys(p.clusters))))
 }
 
 // wait makes the start wait for one more thing; the result says that it has come. It may be called more than once.

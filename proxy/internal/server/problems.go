@@ -13,6 +13,8 @@ type problems struct {
 	clusters map[string]bool
 	// listeners are the names of static listeners.
 	listeners map[string]bool
+	// nearest counts the clusters that were looked for by a name like theirs.
+	nearest int
 }
 
 // part builds one part of the proxy, and keeps what is wrong with it.
