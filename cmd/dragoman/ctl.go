@@ -81,31 +81,37 @@ func printReport(out io.Writer, r *compare.Report, all bool) error {
 	var b strings.Builder
 	for i, s := range []compare.Side{r.A, r.B} {
 		fmt.Fprintf(&b, "%s %s: %s, %s for %s\n", []string{"A", "B"}[i], s.Address, s.Version, s.State, s.Uptime)
+		if s.Draining > 0 {
+			fmt.Fprintf(&b, "  listeners that drain: %d; routes of theirs are in its configuration until they are gone\n", s.Draining)
+		}
 	}
 	limit := shownLines
 	if all {
 		limit = 1 << 30
 	}
-	section := func(title string, lines []string) {
+	// Each part has a limit of its own, so that what only one of them has does not hide what only the other one has.
+	section := func(title string, parts ...[]string) {
 		b.WriteString("\n" + title + "\n")
-		for i, l := range lines {
-			if i == limit {
-				fmt.Fprintf(&b, "  ... and %d more lines (--all)\n", len(lines)-i)
-				break
+		for _, lines := range parts {
+			for i, l := range lines {
+				if i == limit {
+					fmt.Fprintf(&b, "  ... and %d more lines (--all)\n", len(lines)-i)
+					break
+				}
+				b.WriteString(l + "\n")
 			}
-			b.WriteString(l + "\n")
 		}
 	}
-	section(count("configuration", r.Resources, "resources", len(r.Configuration)), changeLines(r.Configuration))
-	section(count("clusters", r.ClusterCount, "clusters", len(r.Clusters)), changeLines(r.Clusters))
-	only := make([]string, 0, len(r.StatsOnlyA)+len(r.StatsOnlyB))
+	section(count("configuration", r.Resources, "resources", len(r.Configuration)), changeParts(r.Configuration)...)
+	section(count("clusters", r.ClusterCount, "clusters", len(r.Clusters)), changeParts(r.Clusters)...)
+	var onlyA, onlyB []string
 	for _, n := range r.StatsOnlyA {
-		only = append(only, "  - "+n)
+		onlyA = append(onlyA, "  - "+n)
 	}
 	for _, n := range r.StatsOnlyB {
-		only = append(only, "  + "+n)
+		onlyB = append(onlyB, "  + "+n)
 	}
-	section(fmt.Sprintf("stat names: %d in both, %d only in A (-), %d only in B (+)", r.StatCount, len(r.StatsOnlyA), len(r.StatsOnlyB)), only)
+	section(fmt.Sprintf("stat names: %d in both, %d only in A (-), %d only in B (+)", r.StatCount, len(r.StatsOnlyA), len(r.StatsOnlyB)), onlyA, onlyB)
 	var values []string
 	for _, v := range r.Values {
 		values = append(values, fmt.Sprintf("  %s: %d -> %d%s", v.Name, v.A, v.B, percent(v.A, v.B)))
@@ -132,13 +138,16 @@ func count(title string, n int, what string, differ int) string {
 	return fmt.Sprintf("%s: %d %s, %d differ (A -> B)", title, n, what, differ)
 }
 
-func changeLines(list []configfile.Change) (lines []string) {
+// changeParts are the lines of changes: what only A has, what only B has, and what differs.
+func changeParts(list []configfile.Change) [][]string {
+	parts := make([][]string, 3)
 	for _, c := range list {
-		what := map[configfile.Op]string{configfile.Added: "  + %s %s: only in B", configfile.Removed: "  - %s %s: only in A", configfile.Changed: "  ~ %s %s"}[c.Op]
-		lines = append(lines, strings.TrimRight(fmt.Sprintf(what, c.Kind, c.Name), " "))
+		i := map[configfile.Op]int{configfile.Removed: 0, configfile.Added: 1, configfile.Changed: 2}[c.Op]
+		what := []string{"  - %s %s: only in A", "  + %s %s: only in B", "  ~ %s %s"}[i]
+		parts[i] = append(parts[i], strings.TrimRight(fmt.Sprintf(what, c.Kind, c.Name), " "))
 		for _, f := range c.Fields {
-			lines = append(lines, "      "+fieldText(f))
+			parts[i] = append(parts[i], "      "+fieldText(f))
 		}
 	}
-	return lines
+	return parts
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -75,9 +76,9 @@ func TestCompareDifferent(t *testing.T) {
 	t.Cleanup(b.Close)
 	want := `configuration: 7 resources, 4 differ (A -> B)
   - cluster two: only in A
+  + cluster three: only in B
   ~ cluster one
       connect_timeout: 1s -> 2s
-  + cluster three: only in B
   ~ listener main
       address.socket_address.port_value: 80 -> 81
 
@@ -110,6 +111,44 @@ stat values: 1 counters and gauges, 1 differ (A -> B)
 	}
 	if code, out, _ = command(t, "", "ctl", "compare", a, path, "--slack", "5", "--ignore", `^(cluster|listener) |only`); code != exitOK {
 		t.Errorf("%d %s", code, out)
+	}
+}
+
+// TestCompareRoutesOfOneName compares a proxy that was reloaded, whose dump still has the routes of listeners that drain.
+func TestCompareRoutesOfOneName(t *testing.T) {
+	const routes = `{"route_config": {"name": "r"}}, {"route_config": {"name": "r", "virtual_hosts": []}}`
+	old := `{"route_config": {"name": "r", "virtual_hosts": [{"name": "old"}]}}, `
+	a := serveAdmin(t, routes, old+routes, `{"name": "only.a", "value": 1}`, `{"name": "only.a", "value": 1}, {"name": "listener_manager.total_listeners_draining", "value": 2}`)
+	b := serveAdmin(t)
+	_, out, _ := command(t, "", "ctl", "compare", a, b)
+	if !strings.Contains(out, "configuration: 8 resources, 1 differ (A -> B)\n  - route r: only in A\n\n") ||
+		!strings.Contains(out, "  listeners that drain: 2; routes of theirs are in its configuration until they are gone\nB ") {
+		t.Error(out)
+	}
+	_, out, _ = command(t, "", "ctl", "compare", b, a)
+	if !strings.Contains(out, "1 differ (A -> B)\n  + route r (3): only in B\n\n") {
+		t.Error(out)
+	}
+}
+
+// TestCompareLimits shows as much of the one as of the other.
+func TestCompareLimits(t *testing.T) {
+	list := func(prefix string) string {
+		var b strings.Builder
+		for i := range shownLines + 1 {
+			fmt.Fprintf(&b, `{"name": "%s.%02d", "value": 1}, `, prefix, i)
+		}
+		return b.String() + `{"name": "only.a", "value": 1}`
+	}
+	a, b := serveAdmin(t, `{"name": "only.a", "value": 1}`, list("x")), serveAdmin(t, `{"name": "only.a", "value": 1}`, list("y"))
+	_, out, _ := command(t, "", "ctl", "compare", a, b)
+	for _, want := range []string{"  - x.39\n  ... and 1 more lines (--all)\n  + y.00\n", "  + y.39\n  ... and 1 more lines (--all)\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if _, out, _ = command(t, "", "ctl", "compare", a, b, "--all"); !strings.Contains(out, "  - x.40\n  + y.00\n") || !strings.Contains(out, "  + y.40\n") {
+		t.Error(out)
 	}
 }
 

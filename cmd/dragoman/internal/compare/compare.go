@@ -36,6 +36,8 @@ type Side struct {
 	Version string `json:"version"`
 	State   string `json:"state"`
 	Uptime  string `json:"uptime"`
+	// Draining counts the listeners that drain; what they have is in the configuration dump until they are gone.
+	Draining uint64 `json:"draining,omitempty"`
 }
 
 // Report is what was found. A is the first proxy, B the second one; "only" lists have what the other one lacks.

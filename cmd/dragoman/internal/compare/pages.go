@@ -50,14 +50,7 @@ func configuration(ctx context.Context, x, y *endpoint, o Options, r *Report) er
 
 // resources takes a dump apart.
 func resources(dump *configfile.Value) (out []resource) {
-	seen := map[string]int{}
-	add := func(kind, name string, v *configfile.Value) {
-		id := kind + "\x00" + name
-		if seen[id]++; seen[id] > 1 { // inline routes may share a name
-			name += fmt.Sprintf(" (%d)", seen[id])
-		}
-		out = append(out, resource{kind, name, v})
-	}
+	add := func(kind, name string, v *configfile.Value) { out = append(out, resource{kind, name, v}) }
 	for _, section := range dump.List("configs") {
 		if boot := section.Get("bootstrap"); boot != nil {
 			add("bootstrap", "", plainBootstrap(boot))
@@ -91,27 +84,56 @@ func plainBootstrap(b *configfile.Value) *configfile.Value {
 	return b
 }
 
-// changes compares two lists of resources by kind and name.
+// changes compares two lists of resources by kind and name. Inline routes may share a name, and those of listeners that drain stay in a
+// dump for a while: of those with one name, equal ones belong together first, and then the others in their order.
 func changes(a, b []resource) (out []configfile.Change) {
-	old := map[string]*configfile.Value{}
-	for _, x := range a {
-		old[x.kind+"\x00"+x.name] = x.v
+	type key struct{ kind, name string }
+	of := map[key][]int{} // indices into b that are free
+	for i, y := range b {
+		of[key{y.kind, y.name}] = append(of[key{y.kind, y.name}], i)
 	}
-	next := map[string]bool{}
-	for _, y := range b {
-		next[y.kind+"\x00"+y.name] = true
-	}
-	for _, x := range a {
-		if !next[x.kind+"\x00"+x.name] {
-			out = append(out, configfile.Change{Kind: x.kind, Name: x.name, Op: configfile.Removed})
+	partner := make([]int, len(a))
+	taken := make([]bool, len(b))
+	pair := func(fits func(x, y *configfile.Value) bool) {
+		for i, x := range a {
+			k := key{x.kind, x.name}
+			for n, at := range of[k] {
+				if partner[i] < 0 && fits(x.v, b[at].v) {
+					partner[i], taken[at] = at, true
+					of[k] = slices.Delete(of[k], n, n+1)
+					break
+				}
+			}
 		}
 	}
-	for _, y := range b {
-		x, ok := old[y.kind+"\x00"+y.name]
-		if !ok {
-			out = append(out, configfile.Change{Kind: y.kind, Name: y.name, Op: configfile.Added})
-		} else if f := configfile.Fields(x, y.v); len(f) > 0 {
-			out = append(out, configfile.Change{Kind: y.kind, Name: y.name, Op: configfile.Changed, Fields: f})
+	for i := range partner {
+		partner[i] = -1
+	}
+	pair(func(x, y *configfile.Value) bool { return len(configfile.Fields(x, y)) == 0 })
+	pair(func(_, _ *configfile.Value) bool { return true })
+
+	seen := map[key]int{}
+	label := func(r resource) string {
+		k := key{r.kind, r.name}
+		if seen[k]++; seen[k] > 1 {
+			return fmt.Sprintf("%s (%d)", r.name, seen[k])
+		}
+		return r.name
+	}
+	changed := map[int]configfile.Change{}
+	for i, x := range a {
+		name := label(x)
+		if partner[i] < 0 {
+			out = append(out, configfile.Change{Kind: x.kind, Name: name, Op: configfile.Removed})
+		} else if f := configfile.Fields(x.v, b[partner[i]].v); len(f) > 0 {
+			changed[partner[i]] = configfile.Change{Kind: x.kind, Name: name, Op: configfile.Changed, Fields: f}
+		}
+	}
+	for i, y := range b {
+		if !taken[i] {
+			out = append(out, configfile.Change{Kind: y.kind, Name: label(y), Op: configfile.Added})
+		} else if c, ok := changed[i]; ok {
+			out = append(out, c)
 		}
 	}
 	return out
@@ -169,6 +191,7 @@ func stats(ctx context.Context, x, y *endpoint, o Options, r *Report) error {
 	}
 	va, na := values(a)
 	vb, nb := values(b)
+	r.A.Draining, r.B.Draining = va["listener_manager.total_listeners_draining"], vb["listener_manager.total_listeners_draining"]
 	r.StatsOnlyA, r.StatsOnlyB, r.Values = []string{}, []string{}, []Value{}
 	for n := range na {
 		switch {
