@@ -187,3 +187,32 @@ transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.
 		}
 	}
 }
+
+// The words say once what was found, what may stand there, and what else has to do with it.
+func TestCheckWords(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"static_resources:\n\tclusters: []\n", ":2:1: invalid YAML: found character that cannot start any token: a tab; only spaces indent"},
+		{"static_resources: {clusters: [{name: @a}]}\n", "cannot start any token: '@'; a text that begins so needs quotes"},
+		{"admin: {address: {socket_address: {address: 127.0.0.1, port_value: http}}}\n", "invalid number: 'http'; allowed: an integer"},
+		{
+			"static_resources: {clusters: [{name: c, connect_timeout: -1s}]}\n",
+			"Invalid duration: Expected positive duration; found '-1s'; allowed: a duration that is not negative, and at most 9223372035s",
+		},
+		{
+			`static_resources: {clusters: [{name: c}], listeners: [
+{address: {socket_address: {address: 127.0.0.1, port_value: 1234}}, filter_chains: [FILTER]},
+{address: {socket_address: {address: 127.0.0.1, port_value: 1234}}, filter_chains: [FILTER]}]}`,
+			"is set to 'false' for the listener; the existing one is static_resources.listeners[0] at FILE:2:1",
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "envoy.yaml")
+		text := strings.ReplaceAll(c.text, "FILTER", `{filters: [{name: t, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: x, cluster: c}}]}`)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := proxy.Check(path, proxy.LoadOptions{})
+		if len(r.Problems) != 1 || !strings.HasSuffix(strings.ReplaceAll(r.Problems[0].Error(), path, "FILE"), c.want) {
+			t.Errorf("%q: %+v, want %s", c.text, r.Problems, c.want)
+		}
+	}
+}

@@ -35,9 +35,24 @@ func yamlError(file string, src []byte, err error) error {
 		if i := bytes.IndexByte(text, '\n'); i >= 0 {
 			text = text[:i]
 		}
-		pos.Col = 1 + utf8.RuneCount(text[:guessColumn(msg, text)])
+		at := guessColumn(msg, text)
+		pos.Col = 1 + utf8.RuneCount(text[:at])
+		if at < len(text) && strings.HasSuffix(msg, "cannot start any token") {
+			msg += ": " + unfit(text[at])
+		}
 	}
 	return &SyntaxError{Pos: pos, Msg: "invalid YAML: " + msg}
+}
+
+// unfit names a character that no value may begin with, and says what may stand there.
+func unfit(c byte) string {
+	switch c {
+	case '\t':
+		return "a tab; only spaces indent"
+	case '@', '`', '%':
+		return "'" + string(c) + "'; a text that begins so needs quotes"
+	}
+	return strconv.QuoteRune(rune(c))
 }
 
 func fromParser(msg string) bool {

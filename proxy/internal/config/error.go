@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(e.Msg)
-	if e.Found != "" {
+	if e.Found != "" && !(e.Found[0] == '\'' && strings.Contains(e.Msg, e.Found)) { // not what the message has quoted already
 		b.WriteString("; found ")
 		b.WriteString(e.Found)
 	}

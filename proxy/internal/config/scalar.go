@@ -164,7 +164,7 @@ func (e *encoder) signed(n yamlpos.Node, narrow bool) (int64, bool) {
 		}
 		problem = "integer out of range"
 	}
-	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: fmt.Sprintf("an integer from %d to %d", lo, hi)})
+	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: integers(problem, fmt.Sprintf("an integer from %d to %d", lo, hi))})
 	return 0, false
 }
 
@@ -181,8 +181,17 @@ func (e *encoder) unsigned(n yamlpos.Node, narrow bool) (uint64, bool) {
 		}
 		problem = "integer out of range"
 	}
-	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: fmt.Sprintf("an integer from 0 to %d", hi)})
+	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: integers(problem, fmt.Sprintf("an integer from 0 to %d", hi))})
 	return 0, false
+}
+
+// integers says what is allowed in place of what has a problem: the bounds of the type only where they were passed, since a field's
+// rule may have narrower ones.
+func integers(problem, bounds string) string {
+	if problem == "integer out of range" {
+		return bounds
+	}
+	return "an integer"
 }
 
 // integer reads the sign and the size of a number or of a string that holds one; problem says why it is none.

@@ -53,7 +53,7 @@ func (e *encoder) duration(n yamlpos.Node) {
 		return
 	}
 	if problem := unusable(secs, nanos); problem != "" && !e.opts.SkipValidation {
-		e.fail(n, Error{Kind: BrokenRule, Msg: problem, Found: e.found(n), Allowed: "a duration from 0s to " + strconv.FormatInt(maxUsableSeconds, 10) + "s"})
+		e.fail(n, Error{Kind: BrokenRule, Msg: problem, Found: e.found(n), Allowed: "a duration that is not negative, and at most " + strconv.FormatInt(maxUsableSeconds, 10) + "s"})
 		return
 	}
 	e.seconds(secs, nanos)

@@ -30,6 +30,7 @@ const (
 
 // listenerBuild makes a listener of its configuration, or the new chains of one that goes on. owner: main loop.
 type listenerBuild struct {
+	path  string // where the bootstrap has it; "" for one of LDS
 	s     *Server
 	p     *listenerv3.Listener
 	l     *listener.Listener // the one that will serve

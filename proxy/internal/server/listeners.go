@@ -42,6 +42,7 @@ func (s *Server) buildListeners() error {
 		if err != nil {
 			return s.located(it.Path, err)
 		}
+		b.path = it.Path
 		var errs config.Errors
 		errs.Collect("", attempt(it.Broken || s.problems.broken, b.build))
 		if b.l != nil && !isUDP(it.Message.GetAddress()) { // ports of UDP are others
@@ -102,13 +103,25 @@ func (s *Server) freeAddress(b *listenerBuild, old *activeListener) error {
 			for _, y := range specs(b.l) {
 				if x.Address == y.Address && (x.Address.Path != "" || x.Address.IP.Port() != 0) {
 					return &config.Error{Path: "address", Msg: fmt.Sprintf("error adding listener: '%s' has duplicate address '%s' as existing listener, "+
-						"to check if the listener has duplicated addresses with other listeners or 'enable_reuse_port' is set to 'false' for the listener",
-						b.p.GetName(), y.Address)}
+						"to check if the listener has duplicated addresses with other listeners or 'enable_reuse_port' is set to 'false' for the listener%s",
+						b.p.GetName(), y.Address, s.whereIs(a))}
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// whereIs says which listener of the bootstrap a is, and where it stands, as long as the text is there.
+func (s *Server) whereIs(a *activeListener) string {
+	if a.build == nil || a.build.path == "" {
+		return ""
+	}
+	text := "; the existing one is " + a.build.path
+	if pos, ok := s.cfg.Boot.Positions().Lookup(a.build.path); ok {
+		text += " at " + pos.String()
+	}
+	return text
 }
 
 // startListeners opens all sockets, then lets all of them accept, so that a failure leaves nothing half open. done is called on the
