@@ -160,6 +160,10 @@ func (p *Proxy) Reload(ctx context.Context, b *Bootstrap) (Reloaded, error) {
 	}
 }
 
+// ReloadRefused counts a bootstrap that Check or Reload refused in server.dragoman.reload.refused, so that people can be told by a
+// stat. Reload counts by itself what it applies. Safe from any goroutine, while Run runs.
+func (p *Proxy) ReloadRefused() { p.s.ReloadRefused() }
+
 // Quit makes Run return.
 func (p *Proxy) Quit() { p.s.Quit() }
 

@@ -84,11 +84,25 @@ func (w *watch) check(ctx context.Context, atOnce bool) {
 	}
 	same := bytes.Equal(data, w.seen)
 	w.seen = data
-	if bytes.Equal(data, w.settled) || !same && !atOnce {
+	if bytes.Equal(data, w.settled) {
+		if atOnce { // somebody has asked
+			w.log.Info(w.unchanged())
+		}
+		return
+	}
+	if !same && !atOnce {
 		return
 	}
 	w.settled = data
 	w.apply(ctx)
+}
+
+// unchanged says what there is to say of a file that is as it was.
+func (w *watch) unchanged() string {
+	if bytes.Equal(w.settled, w.serving) {
+		return "the configuration file has not changed: it is what serves"
+	}
+	return "the configuration file has not changed since it was refused; the proxy goes on with what it has"
 }
 
 // apply checks the file, tells what it changes, and makes the proxy serve that.
@@ -98,6 +112,7 @@ func (w *watch) apply(ctx context.Context) {
 		err = w.refusal()
 	}
 	if err != nil {
+		w.p.ReloadRefused()
 		w.log.Error("the changed configuration is refused; the proxy goes on with what it has:\n" + err.Error())
 		return
 	}
@@ -112,11 +127,13 @@ func (w *watch) apply(ctx context.Context) {
 	}
 	b, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
 	if err != nil {
+		w.p.ReloadRefused()
 		w.log.Error("the configuration file changed again", "error", err)
 		return
 	}
 	r, err := w.p.Reload(ctx, b)
 	if err != nil {
+		w.p.ReloadRefused()
 		w.log.Error("the changed configuration is not applied", "error", err)
 		return
 	}
@@ -127,7 +144,7 @@ func (w *watch) apply(ctx context.Context) {
 	if len(r.Errors) > 0 {
 		w.log.Error("not all of the changed configuration could be applied; the old serves on there:\n" + errors.Join(r.Errors...).Error())
 	}
-	w.log.Info(fmt.Sprintf("the changed configuration serves: %d changed", r.Changed))
+	w.log.Info(fmt.Sprintf("the changed configuration serves; clusters, listeners and secrets that were added, replaced or removed: %d", r.Changed))
 }
 
 func (w *watch) parse(data []byte) (*configfile.File, error) {

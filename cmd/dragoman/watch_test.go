@@ -144,6 +144,9 @@ func (x *watching) get() string {
 
 func TestWatch(t *testing.T) {
 	x := startWatching(t)
+	if all := x.p.Stats(); strings.Contains(all, "reload") {
+		t.Error(all)
+	}
 	if got := x.get(); got != "one" {
 		t.Fatal(got)
 	}
@@ -154,7 +157,7 @@ func TestWatch(t *testing.T) {
 		log              []string
 	}{
 		{"a route", strings.ReplaceAll(watched, "string: one", "string: two"), "two",
-			[]string{"the configuration has changed:\n  ~ route main / local / all / prefix /\n      direct_response.body.inline_string: one -> two\n", "the changed configuration serves: 1 changed"}},
+			[]string{"the configuration has changed:\n  ~ route main / local / all / prefix /\n      direct_response.body.inline_string: one -> two\n", "the changed configuration serves; clusters, listeners and secrets that were added, replaced or removed: 1"}},
 		{"a comment", "# new\n" + strings.ReplaceAll(watched, "string: one", "string: two"), "two", []string{"has changed, what it says has not"}},
 		{"a mistake", strings.ReplaceAll(watched, "direct_response", "direct_respons"), "two",
 			[]string{"the changed configuration is refused; the proxy goes on with what it has:\n", x.path + ":13:", "did you mean 'direct_response'?"}},
@@ -179,6 +182,17 @@ func TestWatch(t *testing.T) {
 		if said := x.said(); said != "" {
 			t.Errorf("%s: it is told again: %s", c.name, said)
 		}
+	}
+
+	// All of that is counted.
+	if all := x.p.Stats(); !strings.Contains(all, "\nserver.dragoman.reload.applied: 2\n") || !strings.Contains(all, "\nserver.dragoman.reload.refused: 3\n") ||
+		!strings.Contains(all, "\nserver.dragoman.reload.applied_time: 1") || !strings.Contains(all, "\nserver.dragoman.reload.refused_time: 1") || strings.Contains(all, "reload.partial") {
+		t.Error(all)
+	}
+	x.w.look()
+	within(t, "the end of a look", x.idle)
+	if said := x.said(); !strings.Contains(said, "the configuration file has not changed: it is what serves") {
+		t.Error(said)
 	}
 
 	// A file that changes between two looks is left alone, unless somebody asks.
@@ -212,6 +226,17 @@ func TestWatch(t *testing.T) {
 	x.write(strings.Replace(watched, "port_value: 0", fmt.Sprint("port_value: ", taken.Addr().(*net.TCPAddr).Port), 1))
 	x.looks(2)
 	if said := x.said(); !strings.Contains(said, "not all of the changed configuration could be applied") || !strings.Contains(said, "address already in use") {
+		t.Error(said)
+	}
+	if all := x.p.Stats(); !strings.Contains(all, "\nserver.dragoman.reload.partial: 1\n") {
+		t.Error(all)
+	}
+	x.write("a: [")
+	x.looks(2)
+	x.said()
+	x.w.look()
+	within(t, "the end of a look", x.idle)
+	if said := x.said(); !strings.Contains(said, "has not changed since it was refused") {
 		t.Error(said)
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
 // Reloaded is what became of a bootstrap that was read anew.
@@ -86,6 +88,7 @@ func (r *reload) begin() {
 	s := r.s
 	if s.State() != Live {
 		r.fail("", fmt.Errorf("the proxy is not live (%s)", s.State()))
+		s.countReload(stats.ReloadRefused, stats.ReloadRefusedTime)
 		r.done(r.out)
 		return
 	}
@@ -130,11 +133,28 @@ func (r *reload) finish() {
 		w.Post(func() {
 			r.s.main.Post(func() {
 				if left--; left == 0 {
+					which := stats.ReloadApplied
+					if len(r.out.Errors) > 0 {
+						which = stats.ReloadPartial
+					}
+					r.s.countReload(which, stats.ReloadAppliedTime)
 					r.done(r.out)
 				}
 			})
 		})
 	}
+}
+
+// ReloadRefused counts a bootstrap that was refused before it came to Reload, or by it. It may be called from any goroutine.
+func (s *Server) ReloadRefused() {
+	s.main.Post(func() { s.countReload(stats.ReloadRefused, stats.ReloadRefusedTime) })
+}
+
+// countReload counts what became of a bootstrap, and keeps the time of it. owner: main loop.
+func (s *Server) countReload(i astats.CounterIndex, at astats.GaugeIndex) {
+	g := s.store.Root().Scope("server").Scope("dragoman").Scope("reload").Group(stats.BootstrapReloads)
+	s.store.Main().Add(g.Counter(i), 1)
+	s.store.SetGauge(g.Gauge(at), uint64(s.cfg.Clock.Now().UnixMilli())) //nolint:gosec // after 1970
 }
 
 // run calls steps one by one, each as a task of its own.
