@@ -28,7 +28,7 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 	// More counts the problems beyond LoadOptions.MaxProblems.
 	More int `json:"more,omitempty"`
-	// Notes are unknown fields that were let pass, and deprecated ones.
+	// Notes are unknown fields that were let pass, deprecated ones, and what is not used because it stands twice.
 	Notes []Problem `json:"notes,omitempty"`
 }
 

@@ -216,3 +216,33 @@ func TestCheckWords(t *testing.T) {
 		}
 	}
 }
+
+// What Envoy takes and nobody means is a note.
+func TestCheckNotesWhatStandsTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "envoy.yaml")
+	text := strings.ReplaceAll(`static_resources:
+  clusters:
+  - name: c
+    lb_policy: ROUND_ROBIN
+    lb_policy: RANDOM
+  listeners:
+  - {name: same, address: {socket_address: {address: 127.0.0.1, port_value: 0}}, filter_chains: [FILTER]}
+  - {name: other, address: {socket_address: {address: 127.0.0.1, port_value: 0}}, filter_chains: [FILTER]}
+  - {name: same, address: {socket_address: {address: 127.0.0.1, port_value: 0}}, filter_chains: [FILTER]}
+`, "FILTER", `{filters: [{name: t, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: x, cluster: c}}]}`)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := proxy.Check(path, proxy.LoadOptions{})
+	var got []string
+	for _, n := range r.Notes {
+		got = append(got, strings.ReplaceAll(n.Error(), path, "FILE"))
+	}
+	want := []string{
+		"FILE:5:5: the key 'lb_policy' stands twice: this value is used, and not the one at 4:5, as in Envoy",
+		"FILE:9:12: static_resources.listeners[2].name: a listener named 'same' stands before: this one is left out, as in Envoy",
+	}
+	if !r.OK() || !slices.Equal(got, want) {
+		t.Errorf("%v %q", r.Problems, got)
+	}
+}

@@ -19,6 +19,7 @@ import (
 type Bootstrap struct {
 	stream  *config.Stream
 	unknown *int
+	note    func(p Problem) // Check's; nil mostly
 }
 
 // Load reads a bootstrap from a file: YAML, JSON, or binary or text protobuf, by its extension. Errors name file, line and column.
@@ -60,6 +61,9 @@ func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 		*unknown++
 		o.tell(o.OnUnknownField, e)
 	}
+	if o.note != nil {
+		opts.OnRepeated = func(e *config.Error) { o.note(*e) }
+	}
 	if o.OnDeprecated != nil || o.note != nil {
 		opts.OnDeprecated = func(e *config.Error) { o.tell(o.OnDeprecated, e) }
 	}
@@ -67,7 +71,7 @@ func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bootstrap{s, unknown}, nil
+	return &Bootstrap{s, unknown, o.note}, nil
 }
 
 // Proxy is a proxy that was built from a bootstrap.
@@ -117,7 +121,7 @@ type CommandLine = server.CommandLine
 
 // New builds a proxy. Nothing listens before Run. An error names the place in the configuration.
 func New(b *Bootstrap, opts ...Option) (*Proxy, error) {
-	c := settings{Config: server.Config{Boot: b.stream, UnknownFields: func() int { return *b.unknown }}}
+	c := settings{Config: server.Config{Boot: b.stream, UnknownFields: func() int { return *b.unknown }, Note: b.note}}
 	for _, o := range opts {
 		o(&c)
 	}

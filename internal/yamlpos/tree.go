@@ -100,9 +100,20 @@ type Tree struct {
 	nodes  []node
 	yaml   bool
 	places *places // shared with the trees of Expand
+	// repeated are keys that stood twice.
+	repeated []Repeated
 	// lookup gives the values of variables, for what Expand reads later; nil: there are none.
 	lookup func(name string) (value string, ok bool)
 }
+
+// Repeated is a key of a YAML map that stands twice: the value at Before is not used.
+type Repeated struct {
+	Key         string
+	Before, Pos Pos
+}
+
+// Repeated returns the keys that stand twice in a map of a YAML text, a hundred at most. They must not be changed.
+func (t *Tree) Repeated() []Repeated { return t.repeated }
 
 // File returns the name under which the tree was read.
 func (t *Tree) File() string { return t.file }

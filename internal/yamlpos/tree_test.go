@@ -220,3 +220,20 @@ func BenchmarkJSON(b *testing.B) {
 		})
 	}
 }
+
+// Keys that stand twice are kept up to a limit, with both places.
+func TestRepeated(t *testing.T) {
+	for n, want := range map[int]int{1: 0, 2: 1, 101: 100, 102: 100} {
+		tree, err := yamlpos.ParseYAML("f", []byte(strings.Repeat("a: 1\n", n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tree.Repeated()
+		if len(r) != want {
+			t.Errorf("%d times: %d are kept, want %d", n, len(r), want)
+		}
+		if len(r) > 0 && (r[0].Key != "a" || r[0].Before.String() != "f:1:1" || r[0].Pos.String() != "f:2:1") {
+			t.Errorf("%+v", r[0])
+		}
+	}
+}

@@ -220,6 +220,17 @@ func (b *yamlBuilder) mapping(depth int, k key, n *yaml.Node) error {
 	return nil
 }
 
+// maxRepeated bounds how many keys that stand twice are kept.
+const maxRepeated = 100
+
+// repeat notes that a key stands twice. What an alias repeats has been noted at its anchor.
+func (b *yamlBuilder) repeat(name string, before, n *yaml.Node) {
+	if b.inAlias == 0 && len(b.t.repeated) < maxRepeated {
+		b.t.repeated = append(b.t.repeated, Repeated{Key: name, Before: Pos{File: b.t.file, Line: before.Line, Col: before.Column},
+			Pos: Pos{File: b.t.file, Line: n.Line, Col: n.Column}})
+	}
+}
+
 // collect settles which value each key has: of duplicates the last wins. A merge key is a key like any other.
 func (b *yamlBuilder) collect(n *yaml.Node) ([]pair, error) {
 	pairs := make([]pair, 0, len(n.Content)/2)
@@ -240,6 +251,7 @@ func (b *yamlBuilder) collect(n *yaml.Node) ([]pair, error) {
 			name = "null"
 		}
 		if at, dup := index[name]; dup {
+			b.repeat(name, pairs[at].key, kn)
 			pairs[at] = pair{name: name, key: kn, value: vn}
 			continue
 		}

@@ -34,6 +34,8 @@ type Options struct {
 	OnUnknownField func(*Error)
 	// OnDeprecated is called for each use of a deprecated field in a text form.
 	OnDeprecated func(*Error)
+	// OnRepeated is called for each key of a YAML map that stands again, so that its first value is not used.
+	OnRepeated func(*Error)
 	// SkipValidation leaves out the field rules of the API.
 	SkipValidation bool
 	// ConfigYAML is a YAML text that is merged over the file (--config-yaml): scalars win, messages merge, lists append.
@@ -169,6 +171,12 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 		return err
 	}
 	l.pos.add(t)
+	if l.opts.OnRepeated != nil {
+		for _, r := range t.Repeated() {
+			l.opts.OnRepeated(&Error{File: r.Pos.File, Line: r.Pos.Line, Col: r.Pos.Col, Kind: Invalid,
+				Msg: fmt.Sprintf("the key '%s' stands twice: this value is used, and not the one at %d:%d, as in Envoy", shorten(r.Key), r.Before.Line, r.Before.Col)})
+		}
+	}
 	if k := t.Kind(t.Root()); k != yamlpos.Map {
 		x := &Error{File: name, Line: 1, Col: 1, Msg: "expected '{', a map of the fields of " + l.root.name, Found: k.String()}
 		if t.YAML() && k < yamlpos.Map {

@@ -36,6 +36,10 @@ func (s *Server) buildListeners() error {
 	return s.cfg.Boot.Listeners(func(it config.Item[*listenerv3.Listener]) error {
 		if s.taken(it.Message.GetName()) {
 			s.logger("config").Warn("listener '" + it.Message.GetName() + "' stands twice: the second is left out")
+			if s.cfg.Note != nil {
+				s.cfg.Note(*s.cfg.Boot.Positions().Error(it.Path+".name", config.Error{Kind: config.Invalid,
+					Msg: "a listener named '" + it.Message.GetName() + "' stands before: this one is left out, as in Envoy"}))
+			}
 			return nil // as Envoy: a static listener cannot be changed, and saying so again is no mistake
 		}
 		b, err := s.newListenerBuild(it.Message)

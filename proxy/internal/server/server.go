@@ -58,7 +58,9 @@ type Config struct {
 	Log *log.Set
 	// UnknownFields tells how many unknown fields the bootstrap had; nil: none.
 	UnknownFields func() int
-	Options       Options
+	// Note is told what is most likely not meant, though Envoy takes it, while the proxy is built; nil: nobody.
+	Note    func(config.Error)
+	Options Options
 	// Resolver makes who answers for names; nil: the system's servers are asked.
 	Resolver func(main *event.Worker, o dns.Options) dns.Resolver
 	// ReadFile, Watcher and Inline are how resource files are read: for the simulation. Zero values are the system's.
