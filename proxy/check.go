@@ -1,6 +1,14 @@
 package proxy
 
-import "github.com/dragoman-proxy/dragoman/proxy/internal/config"
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+)
 
 // Problem is one thing that is wrong with a configuration: where it stands (File, Line, Col, from 1; 0 without a place), the full path
 // of the field, what sort of mistake it is, what Envoy says of it, what was found, what may stand there, and the nearest valid name. It
@@ -39,7 +47,8 @@ func (r *Report) OK() bool { return len(r.Problems) == 0 && r.More == 0 }
 func Problems(err error) []Problem { return config.List(err) }
 
 // Check reads a bootstrap as LoadWith does, builds of it what New builds, and tells everything that is wrong with it at once. Nothing
-// listens and nothing stays behind, but for files of access logs, which are opened as Envoy's --mode validate opens them.
+// listens and nothing stays behind, but for files of access logs, which are created as Envoy's --mode validate creates them, unless
+// WithoutLogFiles is among the options.
 func Check(path string, o LoadOptions, opts ...Option) *Report {
 	r := &Report{Problems: []Problem{}}
 	most := o.MaxProblems
@@ -63,6 +72,31 @@ func Check(path string, o LoadOptions, opts ...Option) *Report {
 	r.Problems, r.More = config.List(err), config.More(err)
 	return r
 }
+
+// WithoutLogFiles is for Check: an access log's file that does not exist is not created, only its folder is looked at.
+func WithoutLogFiles() Option {
+	return func(c *settings) { c.OpenLog = lookAtLog }
+}
+
+// lookAtLog fails where opening the file would.
+func lookAtLog(path string) (io.WriteCloser, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		return f, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return nowhere{io.Discard}, nil
+}
+
+// nowhere is a file that is not written.
+type nowhere struct{ io.Writer }
+
+func (nowhere) Close() error { return nil }
 
 // Discard gives a proxy up that is not to run, in place of Run.
 func (p *Proxy) Discard() {

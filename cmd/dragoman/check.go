@@ -14,7 +14,8 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
 
-const checkLong = `Tell whether Envoy configurations run here. Each is read and built as the proxy would do it, and nothing listens.
+const checkLong = `Tell whether Envoy configurations run here. Each is read and built as the proxy would do it; nothing listens,
+and no access log is created.
 All mistakes are told at once, with file, line, column, field, what was found and what may stand there; what Envoy
 has and this build has not is told by extension and field, and where it behaves differently, how.
 
@@ -50,7 +51,7 @@ func checkCommand() *cobra.Command {
 			o.Env = read.Env
 			all := verdict.All{OK: true, Files: []*verdict.File{}}
 			for _, p := range paths {
-				f := verdict.Of(p.Path, o, read, proxy.WithIO(os.Getenv("DRAGOMAN_IO")), proxy.WithExtensions(standard.All()...),
+				f := verdict.Of(p.Path, o, read, proxy.WithIO(os.Getenv("DRAGOMAN_IO")), proxy.WithExtensions(standard.All()...), proxy.WithoutLogFiles(),
 					proxy.WithOptions(proxy.Options{Env: os.LookupEnv, CommandLine: proxy.CommandLine{Mode: "validate"}}))
 				if p.Found && !f.Bootstrap() {
 					all.Skipped = append(all.Skipped, p.Path)
@@ -177,7 +178,7 @@ func printTotal(out io.Writer, all *verdict.All, verbose bool) {
 		}
 	}
 	if refused > 0 {
-		fmt.Fprintf(out, "  refused: %d of them, which Envoy would refuse, too\n", refused)
+		fmt.Fprintf(out, "  refused: %d of them, for mistakes or for files that are not on this machine\n", refused)
 	}
 	missing := all.Missing()
 	for i, x := range missing {

@@ -68,6 +68,22 @@ bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udp
 	}
 }
 
+// TestCheckCreatesNoLog has a file that could be created, and one in a folder that does not exist.
+func TestCheckCreatesNoLog(t *testing.T) {
+	dir := t.TempDir()
+	for name, code := range map[string]int{"access.log": exitOK, "none/access.log": exitNo} {
+		at := filepath.Join(dir, name)
+		log := `access_log: [{name: l, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: ` + at + `}}]`
+		got, out, _ := command(t, "", "check", file(t, "a.yaml", strings.Replace(watched, "stat_prefix: p", "stat_prefix: p\n          "+log, 1)))
+		if got != code || strings.Contains(out, "unable to open file '"+at+"'") != (code == exitNo) {
+			t.Errorf("%s: %d %s", name, got, out)
+		}
+		if _, err := os.Stat(at); err == nil {
+			t.Errorf("%s is there", at)
+		}
+	}
+}
+
 func TestCheckFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"good.yaml": watched, "sub/wasm.yml": wasm(), "sub/more.yaml": wasm(), "values.yaml": "replicas: 3", "README.md": "x",
@@ -81,7 +97,7 @@ func TestCheckFolder(t *testing.T) {
 		}
 	}
 	code, out, _ := command(t, "", "check", dir)
-	if code != exitNo || !strings.Contains(out, "\n1 of 4 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, which Envoy would refuse, too\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n") {
+	if code != exitNo || !strings.Contains(out, "\n1 of 4 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, for mistakes or for files that are not on this machine\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n") {
 		t.Errorf("%d %s", code, out)
 	}
 	write := func(name, text string) {
@@ -94,7 +110,7 @@ func TestCheckFolder(t *testing.T) {
 	write("h2.yaml", health)
 	write("h3.yaml", health+"\ndynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}")
 	_, out, _ = command(t, "", "check", "-q", dir)
-	if !strings.Contains(out, "\n1 of 7 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, which Envoy would refuse, too\n"+
+	if !strings.Contains(out, "\n1 of 7 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, for mistakes or for files that are not on this machine\n"+
 		"  missing in 3 of them: field clusters[].health_checks\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n  missing in 1 of them: field dynamic_resources.ads_config\n") {
 		t.Error(out)
 	}

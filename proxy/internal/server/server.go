@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,8 @@ import (
 
 // Config is what a Server is made of. Zero values mean: the system's.
 type Config struct {
+	// OpenLog opens the file of an access log for appending; nil is the file system.
+	OpenLog     func(path string) (io.WriteCloser, error)
 	Boot        *config.Stream
 	Concurrency int
 	Clock       clock.Clock
@@ -237,7 +240,7 @@ func (s *Server) closeDrivers() {
 // build makes everything that the bootstrap names, in Envoy's order: clusters before listeners.
 func (s *Server) build() error {
 	s.logs = accesslog.NewManager(accesslog.Config{Home: s.main, Scope: s.store.Root(), FlushSize: s.cfg.Options.FileFlushSize,
-		FlushInterval: s.cfg.Options.FileFlushInterval})
+		FlushInterval: s.cfg.Options.FileFlushInterval, Open: s.cfg.OpenLog})
 	for _, w := range s.workers {
 		s.logs.Attach(w)
 	}
