@@ -11,7 +11,7 @@ var (
 		"~tracing.custom_tags (no spans are written yet)", "~tracing.operation (no spans are written yet)", "~tracing.upstream_operation (no spans are written yet)")
 	actionGaps = gap.Of("envoy.config.route.v3.RouteAction",
 		"~metadata_match (no cluster has subsets)",
-		"~early_data_policy (nothing is sent before a handshake is done)",
+		"early_data_policy (another than the default one)",
 		"!upgrade_configs.connect_config.proxy_protocol_config",
 		"!upgrade_configs.connect_config (of CONNECT-UDP)",
 	)
