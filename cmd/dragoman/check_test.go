@@ -42,6 +42,8 @@ bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/env
 		{"one in a TypedStruct there", watched + `
 bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.config.core.v3.Node, value: {}}}]`, "", exitNo,
 			[]string{"3 used, 1 not supported\n    no   envoy.config.core.v3.Node (1 place)"}},
+		{"clusters under a name that is misspelt", strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: c}", 1) +
+			"  cluster: [{name: c}]\n", "", exitNo, []string{"a.yaml: is refused: 1 problem\n", "did you mean 'clusters'?"}},
 		{"ECMAScript", watched + "\nstats_config: {stats_tags: [{tag_name: x, regex: '(?=(a))b'}]}", "", exitNo, []string{"nothing that Envoy would refuse", "differs: `stats_config"}},
 		{"no YAML", "a: [", "", exitNo, []string{"a.yaml: is refused: 1 problem\n  ", "a.yaml:2:1: invalid YAML"}},
 		{"quietly", strings.Replace(watched, "stat_prefix", "stat_prefixx", 1), "--quiet", exitNo, []string{"a.yaml:11:11: static_resources.listeners[0]"}},

@@ -28,7 +28,7 @@ type activeListener struct {
 
 func (s *Server) hasCluster(name string) bool {
 	sl := s.clusters.Lookup(name)
-	return sl != nil && sl.Load() != nil || s.problems.clusters[name]
+	return sl != nil && sl.Load() != nil || s.problems.clusters[name] || s.problems.unread
 }
 
 // buildListeners makes the static listeners. The proxy waits for what they wait for.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
@@ -11,10 +13,21 @@ type problems struct {
 	broken bool
 	// clusters are the names of static clusters that could not be built: who names them makes no mistake.
 	clusters map[string]bool
+	// unread: static clusters stand under a field that is misspelt, so nobody knows which there are.
+	unread bool
 	// listeners are the names of static listeners.
 	listeners map[string]bool
 	// nearest counts the clusters that were looked for by a name like theirs.
 	nearest int
+}
+
+// notice looks for what makes other mistakes follow from one.
+func (p *problems) notice() {
+	for _, e := range p.errs.List {
+		if e.Suggestion == "clusters" && strings.HasPrefix(e.Path, "static_resources.") {
+			p.unread = true
+		}
+	}
 }
 
 // part builds one part of the proxy, and keeps what is wrong with it.

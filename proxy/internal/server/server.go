@@ -182,6 +182,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.problems.broken = !s.problems.errs.Collect("", err)
+	s.problems.notice()
 	if err = s.keepAsRead(); err != nil {
 		return nil, err
 	}
