@@ -54,7 +54,7 @@ static_resources:
                   upgrade_configs: [{upgrade_type: websocket}, {upgrade_type: WebSocket}]
                   internal_redirect_policy: {response_headers_to_copy: [":path"]}
               - match: {prefix: /}
-                direct_response: {status: 200, body: {filename: /nowhere}, body_format: {text_format: "%BOGUS%"}}
+                direct_response: {status: 200, body: {filename: /proc/nowhere}, body_format: {text_format: "%BOGUS%"}}
 `
 
 func TestCheckTellsAllOfARoute(t *testing.T) {

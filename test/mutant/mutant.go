@@ -233,7 +233,7 @@ func badText(p place, _ []place, r *rand.Rand) string {
 	if _, ok := p.value.(string); !ok {
 		return ""
 	}
-	v := []string{"(", "*", "a b", "%BOGUS%", "%REQ(", "\n", "0.0.0.0", "::1", "/nowhere", strings.Repeat("a", 300), "[", "GET", "x=y;", "%", "\u00e9"}[r.IntN(15)]
+	v := []string{"(", "*", "a b", "%BOGUS%", "%REQ(", "\n", "0.0.0.0", "::1", "/proc/nowhere", strings.Repeat("a", 300), "[", "GET", "x=y;", "%", "\u00e9"}[r.IntN(15)]
 	p.set(v)
 	return "is now " + short(v)
 }
