@@ -2,6 +2,7 @@ package http
 
 import (
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -280,6 +281,30 @@ func (m *HeaderMap) StatusCode() int {
 		return 0
 	}
 	return int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
+}
+
+// Cookie returns the first cookie of a name in all cookie fields, without quotes around its value (RFC 6265, section 5.4).
+func (m *HeaderMap) Cookie(name string) (string, bool) {
+	if !m.Has(Cookie) {
+		return "", false
+	}
+	for i := range m.list {
+		if m.list[i].ID != Cookie {
+			continue
+		}
+		for rest := m.list[i].Value; rest != ""; {
+			var part string
+			part, rest, _ = strings.Cut(rest, ";")
+			k, v, ok := strings.Cut(strings.Trim(part, " \t"), "=")
+			if ok && k == name {
+				if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
+					v = v[1 : len(v)-1]
+				}
+				return v, true
+			}
+		}
+	}
+	return "", false
 }
 
 // CopyFrom empties m and fills it with copies of src's fields in m's arena, so that m outlives src's stream.

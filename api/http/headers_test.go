@@ -164,6 +164,33 @@ func TestArenaChunks(t *testing.T) {
 	}
 }
 
+func FuzzCookie(f *testing.F) {
+	f.Add(`a=b; c="d"`, "c")
+	f.Add("a", "a")
+	f.Fuzz(func(t *testing.T, line, name string) {
+		if name == "" || strings.ContainsAny(name, "=; \t") {
+			return
+		}
+		cookies := func(lines ...string) *http.HeaderMap {
+			var a http.Arena
+			a.Init(&http.ArenaPool{})
+			var m http.HeaderMap
+			m.Init(&a)
+			for _, l := range lines {
+				m.Add(http.Cookie, l)
+			}
+			return &m
+		}
+		v, ok := cookies(line).Cookie(name)
+		if ok && (!strings.Contains(line, name+"=") || !strings.Contains(line, v)) || strings.Contains(v, ";") {
+			t.Fatalf("%q: %s is %q, %v", line, name, v, ok)
+		}
+		if v, ok := cookies(line, "sure="+name).Cookie("sure"); !ok || !strings.Contains(line, "sure") && v != strings.Trim(name, `"`) && v != name {
+			t.Fatalf("%q hides another cookie: %q", line, v)
+		}
+	})
+}
+
 func BenchmarkRequestHeaders(b *testing.B) {
 	p := &http.ArenaPool{}
 	var a http.Arena

@@ -19,6 +19,8 @@ type HTTPFilter struct {
 	Routes string
 	// Clusters are further clusters: a list, indented by 2.
 	Clusters string
+	// Log is the format of the access log without its end of line; "": code, flags and details.
+	Log string
 }
 
 const filterBootstrap = `
@@ -32,7 +34,7 @@ static_resources:
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
           stat_prefix: test
-          access_log: [{name: f, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: LOG, log_format: {text_format_source: {inline_string: "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n"}}}}]
+          access_log: [{name: f, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: "LOG", log_format: {text_format_source: {inline_string: "FORMAT\n"}}}}]
           route_config: ROUTES
           http_filters:
           - name: it
@@ -48,7 +50,7 @@ static_resources:
 // plainRoutes sends everything to the backend.
 const plainRoutes = `{virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: backend}}]}]}`
 
-// Start starts the proxy, with backend as its upstream. lines ends it and returns its access log: code, flags and details.
+// Start starts the proxy, with backend as its upstream. lines ends it and returns its access log.
 func (x HTTPFilter) Start(t testing.TB, backend http.HandlerFunc, options ...Option) (p *Proxy, lines func() []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
@@ -56,7 +58,11 @@ func (x HTTPFilter) Start(t testing.TB, backend http.HandlerFunc, options ...Opt
 	if routes == "" {
 		routes = plainRoutes
 	}
-	text := strings.NewReplacer("CONFIG", x.Config, "ROUTES", routes, "LOG", log).Replace(filterBootstrap + x.Clusters)
+	format := x.Log
+	if format == "" {
+		format = "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"
+	}
+	text := strings.NewReplacer("CONFIG", x.Config, "ROUTES", routes, "LOG", log, "FORMAT", format).Replace(filterBootstrap + x.Clusters)
 	p = Start(t, text, append(options, Filter(x.Filter), Upstream("backend", backend))...)
 	return p, func() []string {
 		p.Stop()

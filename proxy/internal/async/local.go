@@ -1,6 +1,9 @@
 package async
 
-import "github.com/dragoman-proxy/dragoman/proxy/internal/event"
+import (
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
+)
 
 // local is what a worker keeps: streams for reuse. One that ends in a pass is reused after it, since it may still be on the stack.
 type local struct {
@@ -20,13 +23,9 @@ func Live(w *event.Worker) int { return locals.Get(w).live }
 
 func (l *local) get() *Stream {
 	l.live++
-	if k := len(l.free); k > 0 {
-		s := l.free[k-1]
-		l.free[k-1] = nil
-		l.free = l.free[:k-1]
-		return s
-	}
-	return &Stream{w: l.w, l: l}
+	s := freelist.Take(&l.free, nil)
+	s.w, s.l = l.w, l
+	return s
 }
 
 func (l *local) bury(s *Stream) {

@@ -26,9 +26,6 @@ func hosts(t *Table) []*VirtualHost {
 	return out
 }
 
-// CookieOf is how a cookie is found.
-var CookieOf = cookie
-
 // QueryParam is how a query parameter is found.
 var QueryParam = queryParam
 

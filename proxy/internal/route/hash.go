@@ -140,7 +140,7 @@ func hashCookie(c *routev3.RouteAction_HashPolicy_Cookie) func(r *Request) (uint
 	}
 	tail += "; HttpOnly"
 	return func(r *Request) (uint64, bool) {
-		if v, _ := cookie(r.Headers, c.Name); v != "" {
+		if v, _ := r.Headers.Cookie(c.Name); v != "" {
 			return xxhash.Sum64String(v), true
 		}
 		if c.Ttl == nil || r.Info == nil || r.Info.Conn == nil {

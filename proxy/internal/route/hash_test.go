@@ -99,24 +99,6 @@ func TestHashCookies(t *testing.T) {
 	}
 }
 
-func FuzzCookie(f *testing.F) {
-	f.Add(`a=b; c="d"`, "c")
-	f.Add("a", "a")
-	f.Fuzz(func(t *testing.T, line, name string) {
-		if name == "" || strings.ContainsAny(name, "=; \t") {
-			return
-		}
-		v, ok := route.CookieOf(headers("GET / a", "cookie: "+line), name)
-		if ok && !strings.Contains(line, name+"=") || strings.Contains(v, ";") {
-			t.Fatalf("%q: %s is %q, %v", line, name, v, ok)
-		}
-		h := headers("GET / a", "cookie: "+line, "cookie: sure="+name)
-		if v, ok := route.CookieOf(h, "sure"); !ok || !strings.Contains(line, "sure") && v != strings.Trim(name, `"`) && v != name {
-			t.Fatalf("%q hides another cookie: %q", line, v)
-		}
-	})
-}
-
 func FuzzQueryParam(f *testing.F) {
 	f.Add("/a?b=c&d", "b")
 	f.Fuzz(func(t *testing.T, path, name string) {

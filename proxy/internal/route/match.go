@@ -181,39 +181,11 @@ type cookieMatch struct {
 }
 
 func (c *cookieMatch) match(h *http.HeaderMap) bool {
-	v, ok := cookie(h, c.name)
+	v, ok := h.Cookie(c.name)
 	if !ok {
 		return c.invert
 	}
 	return c.value.Match(v) != c.invert
-}
-
-func cookie(h *http.HeaderMap, name string) (string, bool) {
-	if !h.Has(http.Cookie) {
-		return "", false
-	}
-	all := h.All()
-	for i := range all {
-		if all[i].ID != http.Cookie {
-			continue
-		}
-		for rest := all[i].Value; rest != ""; {
-			part := rest
-			if j := strings.IndexByte(rest, ';'); j >= 0 {
-				part, rest = rest[:j], rest[j+1:]
-			} else {
-				rest = ""
-			}
-			k, v, ok := strings.Cut(trim(part), "=")
-			if ok && k == name {
-				if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
-					v = v[1 : len(v)-1]
-				}
-				return v, true
-			}
-		}
-	}
-	return "", false
 }
 
 // StringMatch is a string matcher.

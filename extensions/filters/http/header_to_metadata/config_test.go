@@ -36,7 +36,7 @@ func TestErrors(t *testing.T) {
 
 // FuzzValues reads anything as each type of value.
 func FuzzValues(f *testing.F) {
-	for _, s := range []string{"1", "0x10", "0x1p4", "aGVsbG8=", "\x1a\x02hi", strings.Repeat("\x32\x02", 200), "inf", "a=b; c=\"d\""} {
+	for _, s := range []string{"1", "0x10", "0x1p4", "aGVsbG8=", "\x1a\x02hi", strings.Repeat("\x32\x02", 200), "inf"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -49,9 +49,6 @@ func FuzzValues(f *testing.F) {
 			if _, is := v.(float64); ok && k == int32(metav3.Config_NUMBER) && !is {
 				t.Errorf("%q is %v", d, v)
 			}
-		}
-		if v, ok := header_to_metadata.CookieIn(s, "a"); ok && !strings.Contains(s, v) {
-			t.Errorf("cookie %q in %q", v, s)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func (k *keeper) apply(r *rule, h *http.HeaderMap, processed, notFound, added st
 // value finds what a rule is about: all values of the header, joined, or the cookie.
 func (r *rule) value(h *http.HeaderMap) (string, bool) {
 	if r.cookie != "" {
-		v := cookie(h, r.cookie)
+		v, _ := h.Cookie(r.cookie)
 		return v, v != ""
 	}
 	v, has := h.GetName(r.header)
@@ -124,35 +124,4 @@ func (k *keeper) add(p *pair, value string, added stats.CounterIndex) {
 	}
 	k.CB.Info().Metadata().Set(p.space, p.key, v)
 	k.count(added)
-}
-
-// cookie returns the first cookie of a name, without quotes (RFC 6265, section 5.4), "" if there is none.
-func cookie(h *http.HeaderMap, name string) string {
-	if !h.Has(http.Cookie) {
-		return ""
-	}
-	for i := range h.All() {
-		if f := &h.All()[i]; f.ID == http.Cookie {
-			if v, ok := cookieIn(f.Value, name); ok {
-				return v
-			}
-		}
-	}
-	return ""
-}
-
-func cookieIn(list, name string) (string, bool) {
-	for list != "" {
-		var one string
-		one, list, _ = strings.Cut(list, ";")
-		n, v, ok := strings.Cut(strings.Trim(one, " \t"), "=")
-		if !ok || n != name {
-			continue
-		}
-		if l := len(v); l > 1 && v[0] == '"' && v[l-1] == '"' {
-			v = v[1 : l-1]
-		}
-		return v, true
-	}
-	return "", false
 }

@@ -3,8 +3,6 @@ package header_to_metadata_test //nolint:revive // Envoy's name
 import (
 	"encoding/base64"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,47 +20,13 @@ const typed = `{"@type": type.googleapis.com/envoy.extensions.filters.http.heade
 // start starts a proxy with the filter; lines ends it and returns the metadata of each request.
 func start(t *testing.T, config string, h http.HandlerFunc) (p *proxytest.Proxy, lines func() []string) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "log")
-	p = proxytest.Start(t, `
-static_resources:
-  listeners:
-  - name: main
-    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: test
-          access_log: [{name: f, typed_config: {"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog, path: "`+log+`", log_format: {text_format_source: {inline_string: "%DYNAMIC_METADATA(ns)% %DYNAMIC_METADATA(envoy.filters.http.header_to_metadata)%\n"}}}}]
-          route_config:
-            virtual_hosts:
-            - name: all
-              domains: ["*"]
-              routes:
-              - match: {prefix: /own}
-                route: {cluster: backend}
-                typed_per_filter_config: {it: `+typed+`request_rules: [{header: x-own, on_header_present: {metadata_namespace: ns, key: own}}]}}
-              - match: {prefix: /}
-                route: {cluster: backend}
-          http_filters:
-          - name: it
-            typed_config: `+typed+config+`}
-          - name: envoy.filters.http.router
-            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
-  clusters:
-  - name: backend
-    type: STATIC
-    load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(backend)}}]}]}
-`, proxytest.Filter(header_to_metadata.Extension), proxytest.Upstream("backend", h))
-	return p, func() []string {
-		p.Stop()
-		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Split(strings.TrimSpace(string(b)), "\n")
-	}
+	return proxytest.HTTPFilter{
+		Filter: header_to_metadata.Extension, Config: typed + config + "}",
+		Routes: `{virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /own}, route: {cluster: backend}, ` +
+			`typed_per_filter_config: {it: ` + typed + `request_rules: [{header: x-own, on_header_present: {metadata_namespace: ns, key: own}}]}}}, ` +
+			`{match: {prefix: /}, route: {cluster: backend}}]}]}`,
+		Log: "%DYNAMIC_METADATA(ns)% %DYNAMIC_METADATA(envoy.filters.http.header_to_metadata)%",
+	}.Start(t, h)
 }
 
 // answer answers with headers, and tells which of the request's it got.
