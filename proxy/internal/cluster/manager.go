@@ -32,6 +32,8 @@ type Manager struct {
 	// first are the sources of clusters that were added before Start.
 	first   []func()
 	started bool
+
+	alt altNames
 }
 
 // NewManager returns a Manager without clusters.
@@ -176,6 +178,7 @@ func (m *Manager) remove(name string, api bool) bool {
 	if s.active != nil {
 		s.cluster.Store(nil)
 		m.retire(s.active, nil)
+		m.dropAlt(s.active.c)
 		s.active = nil
 		m.count--
 		m.index.remove(s)

@@ -254,10 +254,11 @@ func (r *Router) complete(a *attempt) {
 		st, base := r.w.Stats, r.cluster.Stats()
 		ms := uint64(r.w.Now()-r.completed) / 1e6
 		st.Record(base.Histogram(stats.ClusterUpstreamRqTime), ms)
-		r.alsoTime(ms)
+		canary := r.canary(a, &a.resp)
+		r.alsoTime(ms, canary)
 		side := stats.Cluster.Block(base, r.side())
 		st.Record(side.Histogram(stats.ClusterCodesUpstreamRqTime), ms)
-		if r.canary(a, &a.resp) {
+		if canary {
 			canary := stats.Cluster.Block(base, stats.ClusterCanary)
 			st.Record(canary.Histogram(stats.ClusterCodesUpstreamRqTime), ms)
 		}
@@ -292,7 +293,7 @@ func (r *Router) charge(code int, canary, dropped bool) {
 	st.Inc(base.Counter(stats.ClusterUpstreamRqCompleted))
 	st.IncCode(base.Codes(stats.ClusterUpstreamRqCodes), code)
 	r.chargeBlock(r.side(), code)
-	r.alsoCode(code)
+	r.alsoCode(code, canary)
 	if canary {
 		r.chargeBlock(stats.ClusterCanary, code)
 	}

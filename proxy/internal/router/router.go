@@ -215,9 +215,6 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 	if !r.strict(h) {
 		return
 	}
-	if h.Has(http.EnvoyUpstreamAltStatName) {
-		h.Remove(http.EnvoyUpstreamAltStatName)
-	}
 	if c.MaintenanceMode() {
 		r.info.Flags.Set(stream.UpstreamOverflow)
 		r.chargeLocal(503, true)

@@ -25,6 +25,27 @@ var ClusterCodes = api.MustTemplate("cluster codes",
 	api.LazyHistogram(ClusterCodesUpstreamRqTime, "upstream_rq_time", api.Milliseconds),
 )
 
+// Indices of ClusterAlt.
+const (
+	ClusterAltUpstreamRqCompleted api.CounterIndex = 0
+	ClusterAltUpstreamRq          api.CodesIndex   = 1
+	ClusterAltExternal            api.BlockIndex   = 41
+	ClusterAltInternal            api.BlockIndex   = 82
+	ClusterAltCanary              api.BlockIndex   = 123
+
+	ClusterAltUpstreamRqTime api.HistogramIndex = 0
+)
+
+// ClusterAlt counts the answers to requests that name it by x-envoy-upstream-alt-stat-name, "cluster.<name>.<alt name>.".
+var ClusterAlt = api.MustTemplate("cluster alt",
+	api.LazyCounter(ClusterAltUpstreamRqCompleted, "upstream_rq_completed"),
+	api.Codes(ClusterAltUpstreamRq, "upstream_rq_"),
+	api.LazyHistogram(ClusterAltUpstreamRqTime, "upstream_rq_time", api.Milliseconds),
+	api.Block(ClusterAltExternal, 1, "external.", ClusterCodes),
+	api.Block(ClusterAltInternal, 2, "internal.", ClusterCodes),
+	api.Block(ClusterAltCanary, 3, "canary.", ClusterCodes),
+)
+
 // Indices of ClusterRemaining.
 const (
 	RemainingRemainingCx      api.GaugeIndex = 0
