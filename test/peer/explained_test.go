@@ -25,8 +25,8 @@ func explained(d *finding) string {
 		return "responses that wait"
 	case brokenPreface.Match(d.in.bytes) && a.answer == "":
 		return "HTTP/2 prefaces in pieces"
-	case loneCR.Match(d.in.bytes) && strings.Contains(a.answer, "400 - http1.codec_error") && strings.HasPrefix(b.answer, "HTTP/1.1 431 "):
-		return "a CR before a head that is too large"
+	case linesBefore.Match(d.in.bytes) && strings.Contains(a.answer, "400 - http1.codec_error") && strings.HasPrefix(b.answer, "HTTP/1.1 431 "):
+		return "an empty line before a head that is too large"
 	case afterCR(d.in):
 		return "one character after a CR at the end of a piece"
 	case strings.Contains(b.answer, " 400 Bad Request") && crInFraming.Match(d.in.bytes):
@@ -79,9 +79,9 @@ var (
 )
 
 // failedHandshake tells whether the two answers to a handshake that the upstream refused differ in what its row says and nothing else: Envoy
-// passes keep-alive on, gives 204 and 304 a body, and takes 1xx for the end, where ours waits for what comes next.
+// passes keep-alive on, gives 204 and 304 a body, and takes 1xx for the end, where ours waits for what comes next, which may be broken.
 func failedHandshake(envoy, ours string) bool {
-	if informed.MatchString(envoy) && ours == "" {
+	if informed.MatchString(envoy) && (ours == "" || brokenAnswer.MatchString(ours)) {
 		return true
 	}
 	head, body, _ := strings.Cut(keptAlive.ReplaceAllString(envoy, "\r\n"), "\r\n\r\n")
@@ -92,6 +92,8 @@ func failedHandshake(envoy, ours string) bool {
 }
 
 var informed = regexp.MustCompile(`^HTTP/1\.1 1(0[4-9]|[1-9]\d) (?s:.*)websocket_handshake_unsuccessful|^HTTP/1\.1 1(0[4-9]|[1-9]\d) [^\r]*\r\ncontent-length: 0\r\n`)
+
+var brokenAnswer = regexp.MustCompile(`^HTTP/1\.1 50[23] (?s:.*)(protocol_error|connection_termination|protocol error|connection termination)`)
 
 var keptAlive = regexp.MustCompile(`(?i)(\r\nkeep-alive: [^\r]*)+\r\n`)
 
@@ -115,8 +117,8 @@ func afterCR(in byteStream) bool {
 // brokenPreface is what Envoy takes for HTTP/2, whatever comes after it.
 var brokenPreface = regexp.MustCompile(`^PRI \* HTTP/2`)
 
-// loneCR is a CR before a request that is no end of a line.
-var loneCR = regexp.MustCompile(`^[\r\n]*\r[^\r\n]`)
+// linesBefore is one before a request, or a CR that is no end of a line: Envoy's parser looks at the first line before the size of the head then.
+var linesBefore = regexp.MustCompile(`^[\r\n]`)
 
 var statusLine = regexp.MustCompile(`HTTP/1\.\d \d`)
 

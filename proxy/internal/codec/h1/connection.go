@@ -37,9 +37,20 @@ func ignoreUpgrade(h *http.HeaderMap) {
 	setConnection(h, func(t string) bool { return equalFold(t, "upgrade") || equalFold(t, "http2-settings") })
 }
 
+// keepUpgrade drops the elements of the upgrade header that are to be ignored, and tells whether one is left.
+func (o *Options) keepUpgrade(h *http.HeaderMap) bool {
+	dropElements(h, http.Upgrade, o.IgnoreUpgrade)
+	return h.Has(http.Upgrade)
+}
+
 // setConnection drops the elements of the connection header for which drop is true.
 func setConnection(h *http.HeaderMap, drop func(elem string) bool) {
-	f := h.Find(http.Connection)
+	dropElements(h, http.Connection, drop)
+}
+
+// dropElements drops the elements of a list for which drop is true, and empty ones; the header too if none is left.
+func dropElements(h *http.HeaderMap, id http.ID, drop func(elem string) bool) {
+	f := h.Find(id)
 	if f == nil {
 		return
 	}
@@ -55,7 +66,7 @@ func setConnection(h *http.HeaderMap, drop func(elem string) bool) {
 		kept = append(kept, t...)
 	}
 	if len(kept) == 0 {
-		h.Remove(http.Connection)
+		h.Remove(id)
 		return
 	}
 	h.Replace(f, http.View(kept))

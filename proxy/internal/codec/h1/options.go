@@ -67,7 +67,7 @@ type Options struct {
 	ProperCase bool
 	// NewFormatter makes the formatter of a head that is received (preserve_case); nil for none.
 	NewFormatter func(a *http.Arena) http.KeyFormatter
-	// IgnoreUpgrade tells for an upgrade header's value whether it is to be ignored (ignore_http_11_upgrade); nil: none is.
+	// IgnoreUpgrade tells for an element of the upgrade header whether it is to be ignored (ignore_http_11_upgrade); nil: none is.
 	IgnoreUpgrade func(value string) bool
 	// Underscores is the headers_with_underscores_action.
 	Underscores Underscores

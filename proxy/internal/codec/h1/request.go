@@ -146,8 +146,7 @@ func pseudoLen(h *http.HeaderMap) int {
 func (o *Options) frameRequest(r *request, h *http.HeaderMap, method string) *codec.Err {
 	tunnel := false
 	if upgrades(h) {
-		v := h.Get(http.Upgrade)
-		if equalFold(v, "h2c") || o.IgnoreUpgrade != nil && o.IgnoreUpgrade(v) {
+		if equalFold(h.Get(http.Upgrade), "h2c") || o.IgnoreUpgrade != nil && !o.keepUpgrade(h) {
 			ignoreUpgrade(h)
 		} else {
 			tunnel, r.upgrade = true, true

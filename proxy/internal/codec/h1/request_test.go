@@ -414,6 +414,12 @@ func TestRequestConnection(t *testing.T) {
 		{name: "upgrade twice", in: get("Connection: Upgrade", "Upgrade: h2c", "Upgrade: websocket"), want: upgrade("|connection=Upgrade|upgrade=h2c,websocket")},
 		{name: "upgrade ignored", in: get("Connection: Upgrade", "Upgrade: TLS/1.2"), want: ok(),
 			opts: &h1.Options{IgnoreUpgrade: func(v string) bool { return strings.HasPrefix(v, "TLS/") }}},
+		{name: "upgrade ignored, with empty elements", in: get("Connection: Upgrade", "Upgrade: ,TLS/1.2, TLS/1.3,"), want: ok(),
+			opts: &h1.Options{IgnoreUpgrade: func(v string) bool { return strings.HasPrefix(v, "TLS/") }}},
+		{name: "empty upgrade where some are ignored", in: get("Connection: Upgrade", "Upgrade:"), want: ok(),
+			opts: &h1.Options{IgnoreUpgrade: func(string) bool { return false }}},
+		{name: "upgrade ignored among others", in: get("Connection: a, Upgrade", "Upgrade: TLS/1.2, x ,TLS/1.3"), want: upgrade("|connection=a, Upgrade|upgrade=x"),
+			opts: &h1.Options{IgnoreUpgrade: func(v string) bool { return strings.HasPrefix(v, "TLS/") }}},
 		{name: "upgrade with both lengths", in: get("Connection: Upgrade", "Upgrade: x", "Content-Length: 1", "Transfer-Encoding: chunked"),
 			want: bad(400, "http1.content_length_and_chunked_not_allowed")},
 	})
