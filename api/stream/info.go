@@ -192,7 +192,7 @@ type Upstream struct {
 	FirstRx    int64 // first byte of the response received
 	LastRx     int64
 	Failure    string // UPSTREAM_TRANSPORT_FAILURE_REASON
-	WireSent   uint64
+	WireSent   uint64 // by all attempts so far, like the next three
 	WireRecv   uint64
 	HeaderSent uint64
 	HeaderRecv uint64
@@ -200,6 +200,17 @@ type Upstream struct {
 	Streams uint64
 	// Static gives access to the metadata of the cluster and the host; nil until there are some.
 	Static StaticMetadata
+	// Tried are the hosts that a TCP session could not be connected to, in their order; at most MaxTried.
+	Tried []Tried
+}
+
+// MaxTried bounds Upstream.Tried: further ones are not listed.
+const MaxTried = 1024
+
+// Tried is a host that there was no connection to.
+type Tried struct {
+	Host     network.Address
+	HostName string
 }
 
 // Reset makes i ready for another stream.

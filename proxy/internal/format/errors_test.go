@@ -70,7 +70,11 @@ func TestErrors(t *testing.T) {
 		`%COALESCE({"operators": [{"command": "REQ", "param": "a", "max_length": "3"}]})%`: "COALESCE: failed to parse operator at index 0: 'max_length' field must be an integer: key 'max_length' missing or not an integer",
 		`%COALESCE({"operators": [{"command": "REQ", "param": "a", "max_length": 0}]})%`:   "COALESCE: failed to parse operator at index 0: 'max_length' must be a positive integer",
 		`%COALESCE({"operators": [{"command": "COALESCE", "param": "{}"}]})%`:              "COALESCE: failed to parse operator at index 0: COALESCE: JSON configuration must contain 'operators' array",
-		"%CEL(request.path)%": "CEL is not supported yet",
+		"%CEL(request.path)%":           "CEL is not supported yet",
+		"%ROUTE_RESOLUTION_COUNT%":      "ROUTE_RESOLUTION_COUNT is not supported yet",
+		"%UPSTREAM_HOSTS_ATTEMPTED(a)%": "UPSTREAM_HOSTS_ATTEMPTED does not take any parameters or length",
+		"%UPSTREAM_FILTER_STATE%":       "Invalid filter state configuration, key cannot be empty.",
+		"%STREAM_INFO_REQ%":             "STREAM_INFO_REQ requires parameters",
 	} {
 		_, err := format.ParseText(f, options())
 		if err == nil || err.Error() != want {

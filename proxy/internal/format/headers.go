@@ -20,6 +20,7 @@ func responseTrailers(i *stream.Info) *http.HeaderMap { return i.ResponseTrailer
 var headerCommands = map[string]command{
 	"REQ":              {required | length, header(requestHeaders)},
 	"REQUEST_HEADER":   {required | length, header(requestHeaders)},
+	"STREAM_INFO_REQ":  {required | length, header(requestHeaders)},
 	"RESP":             {required | length, header(responseHeaders)},
 	"RESPONSE_HEADER":  {required | length, header(responseHeaders)},
 	"TRAILER":          {required | length, header(responseTrailers)},

@@ -169,18 +169,25 @@ func buildDetails(b *builder) (*operator, error) {
 // hostName prints the host's name, its address if it has none.
 func hostName(dst []byte, c *Context) ([]byte, bool) {
 	u := &c.Info.Upstream
-	if u.HostName != "" {
-		return append(dst, u.HostName...), true
-	}
-	return u.Host.Append(dst), u.Host.Valid()
+	return appendHostName(dst, u.HostName, u.Host)
 }
 
 func hostNameWithoutPort(dst []byte, c *Context) ([]byte, bool) {
 	u := &c.Info.Upstream
-	if u.HostName == "" {
-		return u.Host.AppendIP(dst), u.Host.Valid()
+	return appendBareHostName(dst, u.HostName, u.Host)
+}
+
+func appendHostName(dst []byte, name string, host network.Address) ([]byte, bool) {
+	if name != "" {
+		return append(dst, name...), true
 	}
-	name := u.HostName
+	return host.Append(dst), host.Valid()
+}
+
+func appendBareHostName(dst []byte, name string, host network.Address) ([]byte, bool) {
+	if name == "" {
+		return host.AppendIP(dst), host.Valid()
+	}
 	if i := strings.LastIndexByte(name, ':'); i >= 0 {
 		if _, err := strconv.ParseUint(name[i+1:], 10, 16); err == nil {
 			name = name[:i]

@@ -16,6 +16,13 @@ var metadataCommands = map[string]command{
 	"UPSTREAM_METADATA": {required, func(b *builder) (*operator, error) { return metadata(b, static(stream.HostMetadata), b.param), nil }},
 	"METADATA":          {params | length, buildMetadata},
 	"FILTER_STATE":      {params | length, buildFilterState},
+	// Upstream connections keep no state: no filter of theirs could set some.
+	"UPSTREAM_FILTER_STATE": {params | length, func(b *builder) (*operator, error) {
+		if _, err := buildFilterState(b); err != nil {
+			return nil, err
+		}
+		return constant("", false), nil
+	}},
 }
 
 // spaceOf returns the tree of a filter namespace.

@@ -78,10 +78,16 @@ func TestOperators(t *testing.T) {
 		{"UPSTREAM_CLUSTER", "up", `"up"`},
 		{"UPSTREAM_CLUSTER_RAW", "raw", `"raw"`},
 		{"UPSTREAM_CONNECTION_ID", "3", "3"},
+		{"UPSTREAM_CONNECTION_IDS_ATTEMPTED", "3", `"3"`},
 		{"UPSTREAM_CONNECTION_POOL_READY_DURATION", "3", "3"},
 		{"UPSTREAM_HEADER_BYTES_RECEIVED", "120", "120"},
 		{"UPSTREAM_HEADER_BYTES_SENT", "156", "156"},
+		{"UPSTREAM_FILTER_STATE(my.k)", "-", "null"},
 		{"UPSTREAM_HOST", "127.0.0.1:55437", `"127.0.0.1:55437"`},
+		{"UPSTREAM_HOSTS_ATTEMPTED", "127.0.0.1:55437", `"127.0.0.1:55437"`},
+		{"UPSTREAM_HOSTS_ATTEMPTED_WITHOUT_PORT", "127.0.0.1", `"127.0.0.1"`},
+		{"UPSTREAM_HOST_NAMES_ATTEMPTED", "hn.example", `"hn.example"`},
+		{"UPSTREAM_HOST_NAMES_ATTEMPTED_WITHOUT_PORT", "hn.example", `"hn.example"`},
 		{"UPSTREAM_HOST_NAME", "hn.example", `"hn.example"`},
 		{"UPSTREAM_HOST_NAME_WITHOUT_PORT", "hn.example", `"hn.example"`},
 		{"UPSTREAM_LOCAL_ADDRESS", "127.0.0.1:52056", `"127.0.0.1:52056"`},
@@ -122,6 +128,7 @@ func TestOperators(t *testing.T) {
 		{"REQ(:AUTHORITY):2", "a.", `"a."`},
 		{"REQ(X-Q)", `q"\/<>&` + "é\t", `"q\"\\/<>&é\t"`},
 		{"REQUEST_HEADER(x-a)", "vwx", `"vwx"`},
+		{"STREAM_INFO_REQ(x-none?x-a):2", "vw", `"vw"`},
 		{"RESP(content-type?x-u)", "text/plain", `"text/plain"`},
 		{"RESP(:status)", "200", `"200"`},
 		{"RESPONSE_HEADER(x-u)", "uv", `"uv"`},
@@ -343,5 +350,31 @@ func TestHeaderBytes(t *testing.T) {
 	}
 	if http.Lookup("x-a") != http.None {
 		t.Error("the test wants a header without an ID")
+	}
+}
+
+// As Envoy 1.40: attempts of a TCP session add up, and without a connection there is nothing to tell of a request.
+func TestAttempted(t *testing.T) {
+	for _, c := range []struct {
+		tried  []stream.Tried
+		connID uint64
+		want   string
+	}{
+		{nil, 0, "- - - - -"},
+		{nil, 7, "127.0.0.1:55437 127.0.0.1 hn.example hn.example 7"},
+		{[]stream.Tried{{Host: addr("10.0.0.1:80"), HostName: "a.test:80"}, {Host: addr("10.0.0.2:80")}}, 0,
+			"10.0.0.1:80,10.0.0.2:80 10.0.0.1,10.0.0.2 a.test:80,10.0.0.2:80 a.test,10.0.0.2 -"},
+		{[]stream.Tried{{Host: addr("10.0.0.1:80")}}, 7, "10.0.0.1:80,127.0.0.1:55437 10.0.0.1,127.0.0.1 10.0.0.1:80,hn.example 10.0.0.1,hn.example 7"},
+	} {
+		x := request()
+		x.Info.Upstream.Tried, x.Info.Upstream.ConnID = c.tried, c.connID
+		f, err := format.ParseText("%UPSTREAM_HOSTS_ATTEMPTED% %UPSTREAM_HOSTS_ATTEMPTED_WITHOUT_PORT% %UPSTREAM_HOST_NAMES_ATTEMPTED% "+
+			"%UPSTREAM_HOST_NAMES_ATTEMPTED_WITHOUT_PORT% %UPSTREAM_CONNECTION_IDS_ATTEMPTED%", options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(f.Evaluate(nil, x)); got != c.want {
+			t.Errorf("%v, connection %d: %q, want %q", c.tried, c.connID, got, c.want)
+		}
 	}
 }

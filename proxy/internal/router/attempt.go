@@ -41,6 +41,8 @@ type attemptState struct {
 	up    *stream.Upstream   // where what is known of the attempt goes: the request's Info, or a place of its own
 	raw   *tcpStream         // nil mostly
 	start int64
+	// before is what the attempts before this one took on the wire.
+	before codec.Bytes
 
 	pendingEnd bool
 	waiting    bool // in the pool's queue
@@ -68,8 +70,10 @@ func (a *attempt) begin(r *Router, h *host.Host) {
 	a.tunnel = r.websocket || r.connect
 	a.up = &r.info.Upstream
 	u := a.up
+	a.before = codec.Bytes{Sent: u.WireSent, Received: u.WireRecv, HeaderSent: u.HeaderSent, HeaderReceived: u.HeaderRecv}
 	*u = stream.Upstream{}
 	u.Host, u.HostName, u.Static = h.Address, h.Hostname, r
+	a.putWire(&codec.Bytes{})
 	if len(r.cfg.UpstreamLogs) > 0 {
 		a.beginRecord()
 	}
@@ -486,10 +490,15 @@ func (a *attempt) closeStream() {
 // countWire notes what the stream took on the wire so far.
 func (a *attempt) countWire() {
 	if a.enc != nil {
-		u := a.up
-		b := a.enc.WireBytes()
-		u.WireSent, u.WireRecv, u.HeaderSent, u.HeaderRecv = b.Sent, b.Received, b.HeaderSent, b.HeaderReceived
+		a.putWire(a.enc.WireBytes())
 	}
+}
+
+// putWire adds what the stream took to what was taken before it.
+func (a *attempt) putWire(b *codec.Bytes) {
+	u, old := a.up, &a.before
+	u.WireSent, u.WireRecv = old.Sent+b.Sent, old.Received+b.Received
+	u.HeaderSent, u.HeaderRecv = old.HeaderSent+b.HeaderSent, old.HeaderReceived+b.HeaderReceived
 }
 
 func (a *attempt) disarm() {

@@ -136,7 +136,7 @@ func (x *extensions) router() ext.HTTPFilter {
 			}
 			logs, err := x.s.accessLogs(p.UpstreamLog)
 			if err != nil {
-				return nil, err
+				return nil, config.At("upstream_log", err)
 			}
 			o := p.GetUpstreamLogOptions()
 			return router.NewFactory(router.Config{

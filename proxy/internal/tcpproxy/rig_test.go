@@ -84,6 +84,7 @@ type rig struct {
 	prepare  func(c *conn.Conn)
 	guard    event.Timer
 	logs     []string
+	tried    int // hosts that the last logged session could not be connected to
 	peers    sync.WaitGroup
 }
 
@@ -173,6 +174,7 @@ func (r *rig) Log(_ network.Dispatcher, i *stream.Info, when accesslog.Type) {
 		line += " " + i.Conn.Ended().CloseReason
 	}
 	r.logs = append(r.logs, line)
+	r.tried = len(i.Upstream.Tried)
 }
 
 func (r *rig) listen() {

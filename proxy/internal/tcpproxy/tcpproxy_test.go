@@ -284,6 +284,9 @@ func TestConnectFails(t *testing.T) {
 		if d := cmp.Diff([]string{"TcpConnectionEnd UF,URX tcp_initializion_failure:0"}, r.logs); d != "" {
 			t.Error(d)
 		}
+		if r.tried != 3 {
+			t.Errorf("%d hosts are logged as attempted, want 3", r.tried)
+		}
 		r.want(map[string]string{"cluster.up.upstream_cx_connect_fail": "3", "cluster.up.upstream_cx_total": "3",
 			"cluster.up.upstream_cx_connect_attempts_exceeded": "1", "tcp.t.downstream_cx_total": "1"})
 	})

@@ -230,7 +230,11 @@ func (u *upstream) OnClose(why conn.Closed) {
 // connectFailed goes on after an attempt that failed.
 func (s *session) connectFailed() {
 	reason, text := s.tcp.Failure()
-	s.info.Upstream.Failure = text
+	u := &s.info.Upstream
+	u.Failure = text
+	if len(u.Tried) < stream.MaxTried {
+		u.Tried = append(u.Tried, stream.Tried{Host: u.Host, HostName: u.HostName})
+	}
 	s.tcp = nil
 	switch reason {
 	case http.ResetConnectionTimeout:
