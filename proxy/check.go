@@ -26,6 +26,7 @@ const (
 	WrongType    = config.WrongType    // "wrong_type": of a value, or a word that its enum does not have
 	BrokenRule   = config.BrokenRule   // "rule": a range, a length, a field that is required
 	Invalid      = config.Invalid      // "invalid": in itself right, and wrong together with the rest
+	NotHere      = config.NotHere      // "machine": right in itself, and a file, folder or variable that it names is not on this machine
 	Unsupported  = config.Unsupported  // "unsupported": Envoy has it, this build does not; Extension names it if it is one
 	Deprecated   = config.Deprecated   // "deprecated": only in Report.Notes
 )

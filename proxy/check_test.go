@@ -193,10 +193,10 @@ func TestCheckWords(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"static_resources:\n\tclusters: []\n", ":2:1: invalid YAML: found character that cannot start any token: a tab; only spaces indent"},
 		{"static_resources: {clusters: [{name: @a}]}\n", "cannot start any token: '@'; a text that begins so needs quotes"},
-		{"admin: {address: {socket_address: {address: 127.0.0.1, port_value: http}}}\n", "invalid number: 'http'; allowed: an integer"},
+		{"admin: {address: {socket_address: {address: 127.0.0.1, port_value: http}}}\n", "invalid number: 'http'; allowed: an integer from 0 to 65535"},
 		{
 			"static_resources: {clusters: [{name: c, connect_timeout: -1s}]}\n",
-			"Invalid duration: Expected positive duration; found '-1s'; allowed: a duration that is not negative, and at most 9223372035s",
+			"Invalid duration: Expected positive duration; found '-1s'; allowed: a duration greater than 0s, in seconds with the unit, such as \"1.5s\"",
 		},
 		{
 			`static_resources: {clusters: [{name: c}], listeners: [

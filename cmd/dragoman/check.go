@@ -19,6 +19,9 @@ and no access log is created.
 All mistakes are told at once, with file, line, column, field, what was found and what may stand there; what Envoy
 has and this build has not is told by extension and field, and where it behaves differently, how.
 
+A file, folder or environment variable that this machine lacks is a problem of a kind of its own ("machine"); for a
+configuration that is to run elsewhere, --allow-missing-files makes notes of them.
+
 What is missing is named by its message; docs/compat.md has each one with its extension.
 
 Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
@@ -27,7 +30,7 @@ With --output json the result is for editors and CI.`
 func checkCommand() *cobra.Command {
 	var r reading
 	var output string
-	var quiet, verbose bool
+	var quiet, verbose, elsewhere bool
 	most := 100
 	c := &cobra.Command{
 		Use: "check FILE|FOLDER...", Short: "Tell whether configurations run here, what is wrong with them, and what differs from Envoy",
@@ -53,6 +56,9 @@ func checkCommand() *cobra.Command {
 			for _, p := range paths {
 				f := verdict.Of(p.Path, o, read, proxy.WithIO(os.Getenv("DRAGOMAN_IO")), proxy.WithExtensions(standard.All()...), proxy.WithoutLogFiles(),
 					proxy.WithOptions(proxy.Options{Env: os.LookupEnv, CommandLine: proxy.CommandLine{Mode: "validate"}}))
+				if elsewhere {
+					f.Elsewhere()
+				}
 				if p.Found && !f.Bootstrap() {
 					all.Skipped = append(all.Skipped, p.Path)
 					continue
@@ -83,6 +89,7 @@ func checkCommand() *cobra.Command {
 	fl.StringVar(&output, "output", "text", "form of the result, `text|json`")
 	fl.BoolVarP(&quiet, "quiet", "q", false, "print only files that do not run, one line each problem")
 	fl.BoolVar(&verbose, "verbose", false, "list all extensions that are used, the supported ones too, and all that is missing in a folder")
+	fl.BoolVar(&elsewhere, "allow-missing-files", false, "certificates, folders of logs and other files that this machine lacks are notes, as where the configuration is to run elsewhere")
 	fl.IntVar(&most, "max-problems", most, "how many problems of a file are told; `N`")
 	fl.StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over each file")
 	r.add(c)
@@ -171,14 +178,15 @@ func printTotal(out io.Writer, all *verdict.All, verbose bool) {
 		fmt.Fprintf(out, "; %d other files hold no bootstrap", n)
 	}
 	fmt.Fprintln(out)
-	refused := 0
+	verdicts := map[string]int{}
 	for _, f := range all.Files {
-		if f.Verdict == "refused" {
-			refused++
-		}
+		verdicts[f.Verdict]++
 	}
-	if refused > 0 {
-		fmt.Fprintf(out, "  refused: %d of them, for mistakes or for files that are not on this machine\n", refused)
+	if n := verdicts["refused"]; n > 0 {
+		fmt.Fprintf(out, "  refused: %d of them, for mistakes that Envoy refuses too\n", n)
+	}
+	if n := verdicts["machine"]; n > 0 {
+		fmt.Fprintf(out, "  need files that are not on this machine: %d of them (--allow-missing-files)\n", n)
 	}
 	missing := all.Missing()
 	for i, x := range missing {

@@ -301,8 +301,8 @@ func showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show FILE", Short: "Print a configuration as it takes effect, with defaults", Args: exactly(1),
 		Long: `Print a configuration as it takes effect: with --config-yaml merged over it, variables replaced, and the defaults of
-the fields that it leaves out. Fields are in the order of Envoy's API; a default has a comment that says so (in YAML).
-It needs a configuration whose fields and extensions this build knows.`,
+the fields that it leaves out. What is written stays as it is; a default has a comment that says so (in YAML). What this
+build does not have is left alone.`,
 		Example: "  dragoman config show envoy.yaml\n  dragoman config show envoy.yaml --config-yaml 'admin: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}'\n  dragoman config show envoy.yaml --no-defaults --to json",
 		RunE: func(c *cobra.Command, args []string) error {
 			form, err := formFor(to, "", configfile.YAML)

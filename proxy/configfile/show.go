@@ -3,12 +3,14 @@ package configfile
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 //go:embed defaults.yaml
@@ -27,14 +29,10 @@ func defaults() (*Value, error) {
 }
 
 // Effective returns what a file configures, with ConfigYAML merged over it and, if withDefaults, what holds for the fields that it
-// leaves out. What is a default has a note that says so.
+// leaves out. What the file says stays as it was written, in its order, but for the names of fields, which are those of the protobufs. A
+// default has a note that says so. Extensions that this build does not have are left as they are.
 func Effective(f *File, withDefaults bool) (*Value, error) {
-	root, err := canonical(f)
-	if err != nil || !withDefaults {
-		return root, err
-	}
-	table, err := defaults()
-	if err != nil {
+	if _, err := f.Bootstrap(); err != nil && !onlyUnsupported(err) {
 		return nil, err
 	}
 	top := protoreflect.FullName("envoy.config.bootstrap.v3.Bootstrap")
@@ -42,8 +40,129 @@ func Effective(f *File, withDefaults bool) (*Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", top, err)
 	}
+	root := written(f.Root, mt.Descriptor())
+	if f.opts.ConfigYAML != "" {
+		over, err := Of("--config-yaml.yaml", []byte(f.opts.ConfigYAML), Options{Env: f.opts.Env})
+		if err != nil {
+			return nil, err
+		}
+		merge(root, written(over.Root, mt.Descriptor()), mt.Descriptor())
+	}
+	if !withDefaults {
+		return root, nil
+	}
+	table, err := defaults()
+	if err != nil {
+		return nil, err
+	}
 	fill(root, mt.Descriptor(), table)
 	return root, nil
+}
+
+// onlyUnsupported tells whether all that is wrong is what this build does not have, or what nobody knows: a type of other projects.
+func onlyUnsupported(err error) bool {
+	known := func(x config.Error) bool {
+		return x.Kind != config.Unsupported && (x.Kind != config.UnknownType || x.Suggestion != "")
+	}
+	return !slices.ContainsFunc(config.List(err), known) && config.More(err) == 0
+}
+
+// written copies v, which stands where a message of type d is meant: the names of fields are those of the protobufs, what is null is
+// left out, and a single value of a list is a list.
+func written(v *Value, d protoreflect.MessageDescriptor) *Value {
+	if d = payloadOf(v, d); d == nil || v.Kind != Map || d.FullName().Parent() == "google.protobuf" {
+		return v.clone()
+	}
+	out := &Value{Kind: Map, Note: v.Note}
+	for i, k := range v.Keys {
+		fd, x := fieldOf(d, k), v.Items[i]
+		switch {
+		case fd == nil:
+			out.Set(k, x.clone())
+		case x.Kind == Null && (fd.Message() == nil || fd.Message().FullName() != "google.protobuf.Value"):
+		case fd.IsMap():
+			x, vm := x.clone(), fd.MapValue().Message()
+			for i := range x.Items {
+				if vm != nil {
+					x.Items[i] = written(x.Items[i], vm)
+				}
+			}
+			out.Set(string(fd.Name()), x)
+		case fd.IsList():
+			if x = x.clone(); x.Kind != List {
+				x = &Value{Kind: List, Items: []*Value{x}}
+			}
+			for i := range x.Items {
+				if fd.Message() != nil {
+					x.Items[i] = written(x.Items[i], fd.Message())
+				}
+			}
+			out.Set(string(fd.Name()), x)
+		case fd.Message() != nil:
+			out.Set(string(fd.Name()), written(x, fd.Message()))
+		default:
+			out.Set(string(fd.Name()), x.clone())
+		}
+	}
+	return out
+}
+
+// fieldOf finds a field by either of its names.
+func fieldOf(d protoreflect.MessageDescriptor, key string) protoreflect.FieldDescriptor {
+	if fd := d.Fields().ByName(protoreflect.Name(key)); fd != nil {
+		return fd
+	}
+	return d.Fields().ByJSONName(key)
+}
+
+// payloadOf is d, or for an Any the type that v says it holds; nil if that is not known.
+func payloadOf(v *Value, d protoreflect.MessageDescriptor) protoreflect.MessageDescriptor {
+	if d.FullName() != "google.protobuf.Any" {
+		return d
+	}
+	url := v.Str("@type")
+	mt, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]))
+	if err != nil {
+		return nil
+	}
+	return mt.Descriptor()
+}
+
+// merge puts over on top of v, as protobufs are merged: scalars are replaced, lists are appended, messages are merged, but for
+// payloads of Any, and of a oneof the last holds.
+func merge(v, over *Value, d protoreflect.MessageDescriptor) {
+	for i, k := range over.keys() {
+		fd, x := d.Fields().ByName(protoreflect.Name(k)), over.Items[i]
+		old := v.Get(k)
+		switch {
+		case fd == nil || old == nil:
+			if fd != nil && fd.ContainingOneof() != nil {
+				*v = *v.Without(others(fd)...)
+			}
+			v.Set(k, x)
+		case fd.IsList():
+			old.Items = append(old.Items, x.Items...)
+		case fd.IsMap():
+			for i, key := range x.Keys {
+				old.Set(key, x.Items[i])
+			}
+		case fd.Message() != nil && old.Kind == Map && x.Kind == Map && fd.Message().FullName().Parent() != "google.protobuf":
+			merge(old, x, fd.Message())
+		default:
+			v.Set(k, x)
+		}
+	}
+}
+
+// others are the names of the other fields of fd's oneof.
+func others(fd protoreflect.FieldDescriptor) (names []string) {
+	list := fd.ContainingOneof().Fields()
+	for i := range list.Len() {
+		if name := list.Get(i).Name(); name != fd.Name() {
+			names = append(names, string(name))
+		}
+	}
+	return names
 }
 
 // fill adds the defaults of a message and of those in it.
@@ -51,15 +170,7 @@ func fill(v *Value, d protoreflect.MessageDescriptor, table *Value) {
 	if v == nil || v.Kind != Map {
 		return
 	}
-	if d.FullName() == "google.protobuf.Any" {
-		url := v.Str("@type")
-		mt, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]))
-		if err != nil {
-			return
-		}
-		d = mt.Descriptor()
-	}
-	if d.FullName().Parent() == "google.protobuf" {
+	if d = payloadOf(v, d); d == nil || d.FullName().Parent() == "google.protobuf" {
 		return
 	}
 	for i, k := range v.Keys {
@@ -99,11 +210,5 @@ func otherOfOneof(v *Value, d protoreflect.MessageDescriptor, key string) bool {
 	if fd == nil || fd.ContainingOneof() == nil {
 		return false
 	}
-	list := fd.ContainingOneof().Fields()
-	for i := range list.Len() {
-		if v.Get(string(list.Get(i).Name())) != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(others(fd), func(name string) bool { return v.Get(name) != nil })
 }

@@ -68,3 +68,49 @@ func TestEffective(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What the file says stays as it was written, and in its order; what this build does not have is left alone.
+func TestEffectiveKeepsWhatIsWritten(t *testing.T) {
+	f := read(t, "a.yaml", `
+static_resources:
+  clusters: {name: a, connectTimeout: 0.50s, type: STATIC, lb_policy: null}
+  listeners:
+  - name: l
+    filter_chains:
+    - filters:
+      - name: hcm
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: x
+          codec_type: AUTO
+          http_filters: [{name: w, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm, config: {vmConfig: {code: {}}}}}]
+`, configfile.Options{ConfigYAML: `
+node: {id: me}
+static_resources: {clusters: [{name: b, typeUrl: x}]}`, AllowUnknownFields: true})
+	v, err := configfile.Effective(f, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(v.YAML())
+	for _, want := range []string{
+		"  - name: a\n    connect_timeout: 0.50s\n    type: STATIC\n", "codec_type: AUTO\n", "lb_policy: ROUND_ROBIN # default\n", "vmConfig:", "  - name: b\n", "id: me\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	// A mistake is none of what is left alone.
+	if v, err := configfile.Effective(read(t, "b.yaml", "static_resources: {cluster: []}", configfile.Options{}), true); err == nil {
+		t.Error(v)
+	}
+	// Of a oneof that --config-yaml chooses anew, what the file has chosen goes; maps and messages are merged.
+	f = read(t, "c.yaml", "admin: {address: {pipe: {path: x}}}\nnode: {id: a, cluster: c, metadata: {k: 1}}", configfile.Options{
+		ConfigYAML: "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}\nnode: {id: b}",
+	})
+	if v, err = configfile.Effective(f, false); err != nil {
+		t.Fatal(err)
+	}
+	if a := v.At("admin", "address"); a.Get("pipe") != nil || a.Get("socket_address") == nil || v.Get("node").Str("id") != "b" || v.Get("node").Str("cluster") != "c" {
+		t.Errorf("%s", v.YAML())
+	}
+}

@@ -2,6 +2,8 @@ package http_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +189,39 @@ func TestLocalReplies(t *testing.T) {
 					t.Errorf("body %q, want %q", got.Body, c.body)
 				}
 			})
+		}
+	})
+}
+
+// The body of a route's own response may come from a file or the environment, and a format may be laid around it.
+func TestDirectResponseBodies(t *testing.T) {
+	t.Setenv("DRAGOMAN_TEST_BODY", "from the environment")
+	file := filepath.Join(t.TempDir(), "body")
+	if err := os.WriteFile(file, []byte("<%LOCAL_REPLY_BODY%> %REQ(:path)%"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var config scripttest.Config
+	for path, r := range map[string]string{
+		"f": "body: {filename: " + file + "}", "e": "body: {environment_variable: DRAGOMAN_TEST_BODY}",
+		"t": "body: {inline_string: hi}, body_format: {text_format: '<%LOCAL_REPLY_BODY%> %RESPONSE_CODE%', content_type: text/html}",
+		"j": "body: {inline_string: hi}, body_format: {json_format: {a: '%LOCAL_REPLY_BODY%'}}",
+		"s": "body: {inline_string: hi}, body_format: {text_format_source: {filename: " + file + "}}",
+	} {
+		config.Routes = append(config.Routes, "{match: {path: /"+path+"}, direct_response: {status: 200, "+r+"}}")
+	}
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		p := m.Start(t, config, scripttest.Upstream{})
+		for path, want := range map[string][]string{
+			"f": {"content-length: 33", "content-type: text/plain", "<%LOCAL_REPLY_BODY%> %REQ(:path)%"},
+			"e": {"content-length: 20", "content-type: text/plain", "from the environment"},
+			"t": {"content-type: text/html", "content-length: 6", "<hi> 0"},
+			"j": {"content-type: application/json", "content-length: 11", "{\"a\":\"hi\"}\n"},
+			"s": {"content-length: 7", "content-type: text/plain", "<hi> /s"},
+		} {
+			got := p.Ask(scripttest.Request("/" + path))
+			if l := lines(got); !cmp.Equal(l[1:3], want[:2]) || got.Body != want[2] {
+				t.Errorf("%s: %q %q, want %q", path, l, got.Body, want)
+			}
 		}
 	})
 }

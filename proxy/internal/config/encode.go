@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -34,7 +35,15 @@ type encoder struct {
 	lastAny  []byte // the payload that was validated last, so that a run of equal ones is validated once
 	lastType *message
 	notes    *int          // told so far
+	around   []nesting     // the messages that are being read, the outermost first
+	at       *field        // that is being read; of a wrapper or a duration the field that holds it
 	payload  proto.Message // of the Any that was read last, if the field rules asked for it
+}
+
+// nesting is a message that is being read, at the first depth steps of the path.
+type nesting struct {
+	m     *message
+	depth int
 }
 
 // frame is one step of a field path.
@@ -141,6 +150,7 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 	}
 	var oneofs uint64
 	top := len(e.path)
+	e.around = append(e.around, nesting{m, top})
 	e.path = append(e.path, frame{})
 	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
 		f := m.fields[string(t.Key(c))]
@@ -148,7 +158,7 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 			if inAny && string(t.Key(c)) == "@type" {
 				continue
 			}
-			e.unknownField(c, m)
+			e.unknownField(n, c, m)
 			continue
 		}
 		e.path[top] = frame{name: f.name, index: -1}
@@ -167,7 +177,7 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 		}
 		e.field(c, f)
 	}
-	e.path = e.path[:top]
+	e.path, e.around = e.path[:top], e.around[:len(e.around)-1]
 }
 
 func (e *encoder) field(c yamlpos.Node, f *field) {
@@ -188,6 +198,7 @@ func (e *encoder) field(c yamlpos.Node, f *field) {
 
 // single writes one value of f, with its tag unless it is packed.
 func (e *encoder) single(c yamlpos.Node, f *field) {
+	e.at = f
 	switch f.kind {
 	case protoreflect.MessageKind:
 		e.buf = append(e.buf, f.tag...)
@@ -284,7 +295,8 @@ func (e *encoder) close(start int) {
 	copy(e.buf[start-1:], head[:size])
 }
 
-func (e *encoder) unknownField(c yamlpos.Node, m *message) {
+// unknownField tells of the key c of the map n, which m does not have.
+func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 	if e.opts.AllowUnknownFields && e.opts.OnUnknownField == nil {
 		return
 	}
@@ -297,17 +309,54 @@ func (e *encoder) unknownField(c yamlpos.Node, m *message) {
 	e.path[top] = frame{name: key, index: -1}
 	names := m.fieldNames()
 	x := Error{
-		Kind:       UnknownField,
-		Msg:        "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
-		Suggestion: nearest(key, names),
+		Kind:      UnknownField,
+		Msg:       "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
+		Elsewhere: e.elsewhere(n, m, key),
 	}
-	if x.Suggestion == "" {
+	if x.Elsewhere == "" {
+		x.Suggestion = nearest(key, names)
+	}
+	if x.Elsewhere == "" && x.Suggestion == "" {
 		x.Allowed = someOf(names, 12)
 		if len(names) == 0 {
 			x.Allowed = "nothing, the message has no fields"
 		}
 	}
 	e.unknown(c, e.tree.KeyPos, x)
+}
+
+// elsewhere looks for a message that has a field key which m, read from n, has not: around it, the nearest first, or below it. It returns
+// the path of one, "" if there is none.
+func (e *encoder) elsewhere(n yamlpos.Node, m *message, key string) string {
+	top := len(e.path) - 1
+	for i := len(e.around) - 2; i >= 0; i-- {
+		if a := e.around[i]; a.m.fields[key] != nil {
+			return cmp.Or(pathString(e.path[:a.depth]), ".")
+		}
+	}
+	t := e.tree
+	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
+		f := m.fields[string(t.Key(c))]
+		if f == nil || f.kind != protoreflect.MessageKind || f.isMap || f.list {
+			continue
+		}
+		child := e.schema.messageOf(f)
+		if child.special == anyMessage {
+			url, ok := t.Child(c, "@type")
+			if !ok {
+				continue
+			}
+			mt, err := e.resolver.FindMessageByURL(string(t.Text(url)))
+			if err != nil {
+				continue
+			}
+			child = e.schema.message(mt.Descriptor())
+		}
+		if child.fields[key] != nil {
+			return join(pathString(e.path[:top]), f.name)
+		}
+	}
+	return ""
 }
 
 // unknown reports a field or an enum value that this version does not know: an error, or a note if they are allowed.

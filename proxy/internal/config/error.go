@@ -26,11 +26,13 @@ type Error struct {
 	Allowed string `json:"allowed,omitempty"`
 	// Suggestion is the nearest valid name.
 	Suggestion string `json:"suggestion,omitempty"`
+	// Elsewhere is the path of the message around or below that has the unknown field: the indent may be wrong. "." is the root.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Extension is the message type or the name of an extension of Envoy that this build does not have.
 	Extension string `json:"extension,omitempty"`
 }
 
-// Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'?".
+// Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'?; E has that field: ...".
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -52,6 +54,13 @@ func (e *Error) Error() string {
 	}
 	if e.Suggestion != "" {
 		fmt.Fprintf(&b, "; did you mean '%s'?", e.Suggestion)
+	}
+	switch e.Elsewhere {
+	case "":
+	case ".":
+		b.WriteString("; the top of the file has that field: is the indent wrong?")
+	default:
+		fmt.Fprintf(&b, "; %s has that field: is the indent wrong?", e.Elsewhere)
 	}
 	return b.String()
 }

@@ -71,6 +71,17 @@ static_resources:
 			[]string{"could not find @type", "did you mean 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'?"}},
 		{"all at once", "node: {idd: a}\nadmin: {adress: {}}\nstatic_resources: {clusters: [{name: a, connect_timeout: 5}]}", []string{
 			"node.idd: no such field: 'idd'", "did you mean 'id'?", "did you mean 'address'?", "clusters[0].connect_timeout: expected '\"'"}},
+		{"bounds of a rule", "admin: {address: {socket_address: {address: a, port_value: -1}}}", []string{"integer out of range; found -1; allowed: an integer from 0 to 65535"}},
+		{"bounds of a type", "static_resources: {listeners: [{tcp_backlog_size: -1}]}", []string{"allowed: an integer from 0 to 4294967295"}},
+		{"bounds of a rule with a fraction", "static_resources: {clusters: [{name: a, common_lb_config: {healthy_panic_threshold: {value: x}}}]}", []string{"invalid number: 'x'; allowed: a number from 0 to 100"}},
+		{"a duration without a unit", "static_resources: {clusters: [{name: a, connect_timeout: 5}]}", []string{`found 5; allowed: a duration greater than 0s, in seconds with the unit, such as "1.5s"; did you mean '5s'?`}},
+		{"a duration of another unit", "static_resources: {clusters: [{name: a, connect_timeout: 5ms}]}", []string{`found '5ms'; allowed: `, "did you mean '0.005s'?"}},
+		{"a duration that may be zero", "stats_flush_interval: 1h\ndrain: 1\nwatchdog: {miss_timeout: 1m}", []string{`found '1m'; allowed: a duration of at least 0s, in seconds`, "did you mean '60s'?"}},
+		{"a field of a message around", "static_resources: {listeners: [{name: a}, {clusters: [{name: c}]}]}", []string{
+			"static_resources.listeners[1].clusters: no such field: 'clusters': message envoy.config.listener.v3.Listener has unknown fields; static_resources has that field: is the indent wrong?"}},
+		{"a field of the root", "static_resources: {admin: {}}", []string{"static_resources.admin: no such field: 'admin'", "; the top of the file has that field: is the indent wrong?"}},
+		{"a field of the message below", listener + "          stat_prefix: x\n        route_config: {}", []string{
+			"filters[0].route_config: no such field: 'route_config': message envoy.config.listener.v3.Filter has unknown fields; static_resources.listeners[0].filter_chains[0].filters[0].typed_config has that field"}},
 		{"a list for the root", "[a]", []string{"1:1: expected '{', a map of the fields of envoy.config.bootstrap.v3.Bootstrap; found a list"}},
 		{"an empty file", "", []string{"Unable to convert YAML as JSON"}},
 		{"broken YAML", "a: {b: [}", []string{"1:9: invalid YAML"}},

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"strings"
+	"syscall"
 
 	"google.golang.org/protobuf/proto"
 
@@ -44,5 +46,27 @@ func At(path string, err error) error {
 		}
 		return out
 	}
-	return &Error{Path: path, Msg: err.Error()}
+	x := &Error{Path: path, Msg: err.Error()}
+	var number syscall.Errno
+	if errors.As(err, &number) || errors.Is(err, ErrNotHere) {
+		x.Kind = NotHere
+	}
+	return x
 }
+
+// ErrNotHere is what an error wraps that comes from this machine without a number of the system, such as a missing environment variable.
+var ErrNotHere = errors.New("is not on this machine")
+
+// Lacking returns an error of the text msg that comes from this machine; cause may be nil.
+func Lacking(msg string, cause error) error {
+	return &lacking{msg, errors.Join(ErrNotHere, cause)}
+}
+
+type lacking struct {
+	msg   string
+	cause error
+}
+
+func (e *lacking) Error() string { return e.msg }
+
+func (e *lacking) Unwrap() error { return e.cause }

@@ -21,9 +21,11 @@ const (
 	WrongType Kind = "wrong_type"
 	// BrokenRule: a field rule of the API does not hold: a range, a length, a field that is required.
 	BrokenRule Kind = "rule"
-	// Invalid: what is written means nothing together with the rest, or cannot be had: a cluster that there is not, a name that
-	// was given twice, a certificate that cannot be read.
+	// Invalid: what is written means nothing together with the rest: a cluster that there is not, a name that was given twice, a
+	// certificate that is none.
 	Invalid Kind = "invalid"
+	// NotHere: it may be right, and this machine lacks what it names: a file, a folder, an environment variable, or the right to it.
+	NotHere Kind = "machine"
 	// Unsupported: Envoy has it, and this build does not.
 	Unsupported Kind = "unsupported"
 	// Deprecated: a field that Envoy is to lose. This is a note, not an error.

@@ -164,7 +164,7 @@ func (e *encoder) signed(n yamlpos.Node, narrow bool) (int64, bool) {
 		}
 		problem = "integer out of range"
 	}
-	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: integers(problem, fmt.Sprintf("an integer from %d to %d", lo, hi))})
+	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedInteger(strconv.FormatInt(lo, 10), strconv.FormatInt(hi, 10))})
 	return 0, false
 }
 
@@ -181,17 +181,8 @@ func (e *encoder) unsigned(n yamlpos.Node, narrow bool) (uint64, bool) {
 		}
 		problem = "integer out of range"
 	}
-	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: integers(problem, fmt.Sprintf("an integer from 0 to %d", hi))})
+	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedInteger("0", strconv.FormatUint(hi, 10))})
 	return 0, false
-}
-
-// integers says what is allowed in place of what has a problem: the bounds of the type only where they were passed, since a field's
-// rule may have narrower ones.
-func integers(problem, bounds string) string {
-	if problem == "integer out of range" {
-		return bounds
-	}
-	return "an integer"
 }
 
 // integer reads the sign and the size of a number or of a string that holds one; problem says why it is none.
@@ -244,7 +235,7 @@ func integerSlow(text string) (neg bool, mag uint64, problem string) {
 func (e *encoder) float(n yamlpos.Node, bits int) (float64, bool) {
 	k := e.tree.Kind(n)
 	if k != yamlpos.Number && k != yamlpos.String {
-		e.fail(n, Error{Msg: "expected number or string", Found: e.found(n), Allowed: "a number"})
+		e.fail(n, Error{Msg: "expected number or string", Found: e.found(n), Allowed: e.allowedNumber()})
 		return 0, false
 	}
 	text := string(e.tree.Text(n))
@@ -258,7 +249,7 @@ func (e *encoder) float(n yamlpos.Node, bits int) (float64, bool) {
 	}
 	v, err := parseFloat(text, bits)
 	if err != nil && !(k == yamlpos.String && math.IsInf(v, 0)) { // a quoted number may overflow
-		e.fail(n, Error{Msg: "invalid number: '" + shorten(text) + "'", Allowed: "a number"})
+		e.fail(n, Error{Msg: "invalid number: '" + shorten(text) + "'", Allowed: e.allowedNumber()})
 		return 0, false
 	}
 	return v, true

@@ -113,7 +113,7 @@ func TestStreamCollectsErrors(t *testing.T) {
 		":2:30: static_resources.clusters[0].lb_policy: unknown enum value: 'NOPE'",
 		":3:12: static_resources.clusters[1].name: duplicate cluster 'b'",
 		":4:12: static_resources.clusters[2].name: Proto constraint validation failed (ClusterValidationError.Name: value length must be at least 1 characters); found ''",
-		":5:36: static_resources.clusters[3].connect_timeout: Invalid duration: Expected positive duration; found '-1s'; allowed: a duration that is not negative, and at most 9223372035s",
+		":5:36: static_resources.clusters[3].connect_timeout: Invalid duration: Expected positive duration; found '-1s'; allowed: a duration greater than 0s, in seconds with the unit, such as \"1.5s\"",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in:\n%v", want, err)

@@ -43,17 +43,32 @@ func (e *encoder) wellKnown(n yamlpos.Node, m *message) {
 const maxDurationSeconds = 315_576_000_000
 
 func (e *encoder) duration(n yamlpos.Node) {
-	text, ok := e.stringFor(n, "a duration such as \"1.5s\"")
-	if !ok {
+	text := e.tree.Text(n)
+	if k := e.tree.Kind(n); k != yamlpos.String {
+		x := Error{Msg: "expected '\"', a string", Found: e.found(n), Allowed: e.allowedDuration()}
+		if k == yamlpos.Number {
+			if _, _, problem := parseDuration([]byte(string(text) + "s")); problem == "" {
+				x.Suggestion = string(text) + "s"
+			}
+		}
+		e.fail(n, x)
 		return
 	}
 	secs, nanos, problem := parseDuration(text)
 	if problem != "" {
-		e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: "a duration in seconds with at most 9 decimals and the suffix s, such as \"1.5s\""})
+		x := Error{Msg: problem, Found: e.found(n), Allowed: e.allowedDuration()}
+		if d, err := time.ParseDuration(string(text)); err == nil && d >= 0 { // 5ms, 1m30s
+			x.Suggestion = seconds(d)
+		}
+		e.fail(n, x)
 		return
 	}
 	if problem := unusable(secs, nanos); problem != "" && !e.opts.SkipValidation {
-		e.fail(n, Error{Kind: BrokenRule, Msg: problem, Found: e.found(n), Allowed: "a duration that is not negative, and at most " + strconv.FormatInt(maxUsableSeconds, 10) + "s"})
+		x := Error{Kind: BrokenRule, Msg: problem, Found: e.found(n), Allowed: e.allowedDuration()}
+		if secs > maxUsableSeconds {
+			x.Allowed = "at most " + strconv.FormatInt(maxUsableSeconds, 10) + "s"
+		}
+		e.fail(n, x)
 		return
 	}
 	e.seconds(secs, nanos)

@@ -92,7 +92,7 @@ func source(d *corev3.DataSource, o *Options) (string, error) {
 	case *corev3.DataSource_Filename:
 		b, err := os.ReadFile(s.Filename)
 		if err != nil {
-			return "", &pathError{path: s.Filename, err: err}
+			return "", config.Lacking("Invalid path: "+s.Filename, err)
 		}
 		return string(b), nil
 	case *corev3.DataSource_EnvironmentVariable:
@@ -101,17 +101,7 @@ func source(d *corev3.DataSource, o *Options) (string, error) {
 				return v, nil
 			}
 		}
-		return "", refuse("Environment variable doesn't exist: %s", s.EnvironmentVariable)
+		return "", config.Lacking("Environment variable doesn't exist: "+s.EnvironmentVariable, nil)
 	}
 	return "", fmt.Errorf("a data source needs one of filename, inline_bytes, inline_string and environment_variable")
 }
-
-// pathError is a file that cannot be read, in Envoy's words where it has some.
-type pathError struct {
-	path string
-	err  error
-}
-
-func (e *pathError) Error() string { return "Invalid path: " + e.path }
-
-func (e *pathError) Unwrap() error { return e.err }

@@ -3,6 +3,8 @@ package route_test
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -162,6 +164,10 @@ func FuzzTemplate(f *testing.F) {
 
 // What would silently do something else is refused, by name.
 func TestRefusedRoutes(t *testing.T) {
+	big := filepath.Join(t.TempDir(), "body")
+	if err := os.WriteFile(big, make([]byte, 4097), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for text, want := range map[string]string{
 		"route: {cluster: up, request_mirror_policies: [{}]}":                                   "Exactly one of cluster or cluster_header",
 		"route: {cluster: up, request_mirror_policies: [{cluster: x, cluster_header: z}]}":      "Only one of cluster 'x' or cluster_header 'z'",
@@ -173,9 +179,13 @@ func TestRefusedRoutes(t *testing.T) {
 		"route: {cluster_specifier_plugin: x}":                                                  "Unknown cluster specifier plugin name: x is used in the route",
 		"route_specifiers: [{name: x}], route: {cluster: up}":                                   "route_specifiers",
 		"filter_action: {}": "filter_action",
-		"direct_response: {status: 200, body: {inline_string: " + strings.Repeat("x", 4097) + "}}": "response body size is 4097 bytes; maximum is 4096",
-		"route: {cluster: up, regex_rewrite: {pattern: {regex: '('}, substitution: x}}":            "",
-		"route: {cluster: up, " + uriRewrite + "/x'}}}":                                            "path_match_policy",
+		"direct_response: {status: 200, body: {inline_string: " + strings.Repeat("x", 4097) + "}}":  "response body size is 4097 bytes; maximum is 4096",
+		"direct_response: {status: 200, body: {filename: " + big + "}}":                             "file " + big + " size is 4097 bytes; maximum is 4096",
+		"direct_response: {status: 200, body: {filename: /proc/none}}":                              "file /proc/none does not exist",
+		"direct_response: {status: 200, body: {environment_variable: DRAGOMAN_NONE}}":               "environment variable doesn't exist: DRAGOMAN_NONE",
+		"direct_response: {status: 200, body_format: {text_format_source: {filename: /proc/none}}}": "Invalid path: /proc/none",
+		"route: {cluster: up, regex_rewrite: {pattern: {regex: '('}, substitution: x}}":             "",
+		"route: {cluster: up, " + uriRewrite + "/x'}}}":                                             "path_match_policy",
 	} {
 		_, err := compile(t, routes("{match: {prefix: /}, "+text+"}"))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -32,8 +32,6 @@ type Deps struct {
 	// Optional tells whether a filter's per-route configuration is of no filter that there is, and may be left out; nil: none is.
 	Optional func(a *anypb.Any) bool
 	Format   *format.Options
-	// DataSource reads a data source (inline or file).
-	DataSource func(d *corev3.DataSource) (string, error)
 	// ValidateDefault is what validate_clusters is if it is not set: true for static configurations.
 	ValidateDefault bool
 	// Scope is the root of all stats; nil: none are kept.

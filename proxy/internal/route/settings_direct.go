@@ -1,9 +1,9 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/format"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 )
 
 func (c *compiler) direct(t *Table, e *Entry, d *routev3.DirectResponseAction) error {
@@ -18,10 +19,7 @@ func (c *compiler) direct(t *Table, e *Entry, d *routev3.DirectResponseAction) e
 	var errs config.Errors
 	var err error
 	if d.Body != nil {
-		e.DirectBody, err = c.dataSource(d.Body)
-		if n := len(e.DirectBody); n > t.MaxDirectBody {
-			err = fmt.Errorf("response body size is %d bytes; maximum is %d", n, t.MaxDirectBody)
-		}
+		e.DirectBody, err = directBody(d.Body, t.MaxDirectBody)
 		errs.Collect("body", err)
 	}
 	if bf := d.GetBodyFormat(); bf != nil {
@@ -31,41 +29,31 @@ func (c *compiler) direct(t *Table, e *Entry, d *routev3.DirectResponseAction) e
 	return errs.Err()
 }
 
-// Body compiles a SubstitutionFormatString and returns the content type that goes with it.
+// Body compiles a SubstitutionFormatString and returns the content type that goes with it, "" for the one that local replies have.
 func Body(f *corev3.SubstitutionFormatString, o *format.Options) (*format.Format, string, error) {
-	opts := *o
-	opts.OmitEmpty = f.OmitEmptyValues
-	ct := f.ContentType
-	var p *format.Format
-	var err error
-	switch x := f.Format.(type) {
-	case *corev3.SubstitutionFormatString_TextFormat:
-		p, err = format.ParseText(x.TextFormat, &opts)
-	case *corev3.SubstitutionFormatString_TextFormatSource:
-		p, err = format.ParseText(x.TextFormatSource.GetInlineString(), &opts)
-	case *corev3.SubstitutionFormatString_JsonFormat:
-		p, err = format.ParseJSON(x.JsonFormat.AsMap(), &opts)
-		if ct == "" {
-			ct = "application/json"
-		}
-	}
-	if ct == "" {
-		ct = "text/plain"
+	p, err := format.New(f, o, nil)
+	ct := f.GetContentType()
+	if ct == "" && f.GetJsonFormat() != nil {
+		ct = "application/json"
 	}
 	return p, ct, err
 }
 
-func (c *compiler) dataSource(d *corev3.DataSource) (string, error) {
-	switch s := d.Specifier.(type) {
-	case *corev3.DataSource_InlineString:
-		return s.InlineString, nil
-	case *corev3.DataSource_InlineBytes:
-		return string(s.InlineBytes), nil
+// directBody reads the body of a direct response, of at most limit bytes. A file is looked at before it is read.
+func directBody(d *corev3.DataSource, limit int) (string, error) {
+	if name := d.GetFilename(); name != "" {
+		switch st, err := os.Stat(name); {
+		case err != nil:
+			return "", config.Lacking("file "+name+" does not exist", err)
+		case st.Size() > int64(limit):
+			return "", fmt.Errorf("file %s size is %d bytes; maximum is %d", name, st.Size(), limit)
+		}
 	}
-	if c.DataSource != nil {
-		return c.DataSource(d)
+	b, err := secret.ReadSource(d)
+	if err == nil && len(b) > limit {
+		err = fmt.Errorf("response body size is %d bytes; maximum is %d", len(b), limit)
 	}
-	return "", errors.New("data source is not supported here")
+	return string(b), err
 }
 
 func (c *compiler) redirect(e *Entry, r *routev3.RedirectAction) error {

@@ -124,7 +124,9 @@ func (r *Router) direct(h *http.HeaderMap) {
 		reply.Modify = func(head *http.HeaderMap) { head.AddConst(http.Location, location) }
 	}
 	if rt.DirectFormat != nil {
+		r.info.LocalReplyBody = rt.DirectBody
 		reply.Body = h.Arena().Copy(route.Evaluate(r.w, rt.DirectFormat, r.info))
+		r.info.LocalReplyBody = ""
 	}
 	if modify := reply.Modify; rt.DirectType != "" {
 		reply.Modify = func(head *http.HeaderMap) {

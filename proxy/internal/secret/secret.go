@@ -26,7 +26,7 @@ func ReadSource(d *corev3.DataSource) ([]byte, error) {
 	case *corev3.DataSource_Filename:
 		b, err := os.ReadFile(s.Filename)
 		if err != nil {
-			return nil, fmt.Errorf("Invalid path: %s", s.Filename) //nolint:staticcheck // Envoy's text
+			return nil, config.Lacking("Invalid path: "+s.Filename, err)
 		}
 		return b, nil
 	case *corev3.DataSource_InlineBytes:
@@ -36,7 +36,7 @@ func ReadSource(d *corev3.DataSource) ([]byte, error) {
 	case *corev3.DataSource_EnvironmentVariable:
 		v, ok := os.LookupEnv(s.EnvironmentVariable)
 		if !ok {
-			return nil, fmt.Errorf("environment variable doesn't exist: %s", s.EnvironmentVariable)
+			return nil, config.Lacking("environment variable doesn't exist: "+s.EnvironmentVariable, nil)
 		}
 		return []byte(v), nil
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
@@ -24,9 +25,17 @@ type problems struct {
 // notice looks for what makes other mistakes follow from one.
 func (p *problems) notice() {
 	for _, e := range p.errs.List {
-		if e.Suggestion == "clusters" && strings.HasPrefix(e.Path, "static_resources.") {
+		if e.Suggestion == "clusters" && strings.HasPrefix(e.Path, "static_resources.") ||
+			e.Elsewhere == "static_resources" && strings.HasSuffix(e.Path, ".clusters") {
 			p.unread = true
 		}
+	}
+}
+
+// forget takes out what was said of unknown clusters before it was known that some stand at the wrong place.
+func (p *problems) forget() {
+	if p.notice(); p.unread {
+		p.errs.List = slices.DeleteFunc(p.errs.List, func(e *config.Error) bool { return strings.Contains(e.Msg, "unknown cluster '") })
 	}
 }
 

@@ -265,6 +265,7 @@ func (s *Server) build() error {
 	if s.problems.errs.Len() == 0 {
 		s.part(s.finishBuild)
 	}
+	s.problems.forget()
 	s.problems.errs.Sort()
 	return s.problems.errs.Err()
 }

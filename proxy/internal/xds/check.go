@@ -49,7 +49,7 @@ func (f *Files) checkPath(path string) error {
 		return nil
 	}
 	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("paths must refer to an existing path in the system: '%s' does not exist", path)
+		return config.Lacking("paths must refer to an existing path in the system: '"+path+"' does not exist", err)
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ type All struct {
 type File struct {
 	File string `json:"file"`
 	OK   bool   `json:"ok"`
-	// Verdict is "runs", "unsupported" (this build lacks something, and what is wrong besides may follow from that) or "refused" (Envoy
-	// refuses it, too).
+	// Verdict is "runs", "unsupported" (this build lacks something, and what is wrong besides may follow from that), "machine" (it
+	// names files or variables that are not here) or "refused" (Envoy refuses it anywhere).
 	Verdict    string            `json:"verdict"`
 	Problems   []proxy.Problem   `json:"problems"`
 	More       int               `json:"more,omitempty"` // problems beyond the limit
@@ -43,6 +43,7 @@ type File struct {
 	Has        map[string]int    `json:"has,omitempty"` // listeners, clusters, virtual hosts, routes
 	root       *configfile.Value // nil if it could not be read
 	fields     map[string]bool   // those that are not supported
+	lacking    map[string]bool   // resources that need what is not supported
 	pure       bool              // all problems are of what is not supported
 }
 
@@ -120,7 +121,8 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		}
 	}
 	f.missingFields(fields)
-	f.judge(lacking)
+	f.lacking = lacking
+	f.judge()
 	if f.root != nil {
 		f.below(fields, missing)
 		f.extensions(missing)
@@ -132,22 +134,39 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 
 // judge says what the problems mean together. What is wrong with a resource that needs something which is not there may follow from
 // that, unless it is a mistake in the text itself.
-func (f *File) judge(lacking map[string]bool) {
+func (f *File) judge() {
 	f.Verdict, f.pure = "runs", true
 	for i := range f.Problems {
-		p := &f.Problems[i]
-		if unsupported(p) {
-			continue
-		}
-		f.pure = false
-		if p.Kind != proxy.Invalid && p.Kind != proxy.UnknownType || !lacking[resource(p.Path)] {
+		switch p := &f.Problems[i]; {
+		case unsupported(p):
+			f.Verdict = "unsupported"
+		case p.Kind == proxy.NotHere:
+			f.pure = false
+			if f.Verdict == "runs" {
+				f.Verdict = "machine"
+			}
+		case p.Kind != proxy.Invalid && p.Kind != proxy.UnknownType || !f.lacking[resource(p.Path)]:
 			f.Verdict = "refused"
 			return
+		default:
+			f.pure = false
+			f.Verdict = "unsupported"
 		}
 	}
-	if len(f.Problems) > 0 {
-		f.Verdict = "unsupported"
-	}
+}
+
+// Elsewhere judges anew for another machine: what this one lacks becomes notes.
+func (f *File) Elsewhere() {
+	var here []proxy.Problem
+	f.Problems = slices.DeleteFunc(f.Problems, func(p proxy.Problem) bool {
+		if p.Kind == proxy.NotHere {
+			here = append(here, p)
+		}
+		return p.Kind == proxy.NotHere
+	})
+	f.Notes = append(f.Notes, here...)
+	f.OK = len(f.Problems) == 0 && f.More == 0
+	f.judge()
 }
 
 // resource is the part of a path that names a resource: static_resources.listeners[3].
@@ -219,6 +238,9 @@ func (f *File) Says() string {
 			return "does not run yet: " + problems + ", nothing that Envoy would refuse"
 		}
 		return "does not run yet: " + problems + ", some of which may follow from what is not supported"
+	}
+	if f.Verdict == "machine" {
+		return "does not run on this machine: " + problems + ", all of them files, folders or variables that are not here (--allow-missing-files)"
 	}
 	return "is refused: " + problems
 }
