@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
@@ -47,6 +48,7 @@ func buildThreshold(t *clusterv3.CircuitBreakers_Thresholds, l *pool.Limits) err
 			l.BudgetPercent = b.GetBudgetPercent().GetValue()
 		}
 		l.MinRetries = number(b.GetMinRetryConcurrency(), 3)
+		l.BudgetInterval = b.GetBudgetInterval().AsDuration().Truncate(time.Millisecond)
 	}
 	return nil
 }

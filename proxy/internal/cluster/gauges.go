@@ -34,7 +34,7 @@ func (m *Manager) UpdateGauges() {
 func (c *Cluster) breakerGauges(d *Deps, p pool.Priority, b *pool.Breakers) {
 	// In the order of resourceGauges.
 	count := [...]int64{b.Connections.Count(), b.Pools.Count(), b.Pending.Count(), b.Retries.Count(), b.Requests.Count()}
-	limit := [...]int64{b.Connections.Max(), b.Pools.Max(), b.Pending.Max(), b.Retries.Max(), b.Requests.Max()}
+	limit := [...]int64{b.Connections.Max(), b.Pools.Max(), b.Pending.Max(), b.Retries.Max(d.Main.Now()), b.Requests.Max()}
 	var left apistats.GroupBase
 	if b.Limits().TrackRemaining {
 		scope := c.breakerScope(d, p)

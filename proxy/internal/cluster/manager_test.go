@@ -433,7 +433,7 @@ func TestBreakerGaugesOfAReplacedCluster(t *testing.T) {
 	r.update(fmt.Sprintf(one, 1))
 	r.m.Start()
 	retries := cluster.RetriesOf(r.m.Slot("a").Load())
-	if !retries.TryAcquire() {
+	if !retries.TryAcquire(0) {
 		t.Fatal("the first retry")
 	}
 	r.want(map[string]string{"cluster.a.circuit_breakers.default.rq_retry_open": "1"})

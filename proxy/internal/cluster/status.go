@@ -19,12 +19,14 @@ type Status struct {
 	Raw []byte
 	// EDSServiceName is what its endpoints are asked for by, "" if it is no EDS cluster or has no name of its own.
 	EDSServiceName string
+
+	now int64 // as of Main.Now
 }
 
 // Clusters returns all clusters that serve, sorted by name.
 func (m *Manager) Clusters() []Status {
 	out := make([]Status, 0, m.count)
-	m.each(func(g *generation) { out = append(out, g.status()) })
+	m.each(func(g *generation) { out = append(out, g.status(m.d.Main.Now())) })
 	sortStatus(out)
 	return out
 }
@@ -34,7 +36,7 @@ func (m *Manager) WarmingClusters() []Status {
 	var out []Status
 	for _, s := range m.slots {
 		if s.warming != nil && s.warming != s.active {
-			out = append(out, s.warming.status())
+			out = append(out, s.warming.status(m.d.Main.Now()))
 		}
 	}
 	sortStatus(out)
@@ -45,8 +47,8 @@ func sortStatus(list []Status) {
 	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Cluster.name, b.Cluster.name) })
 }
 
-func (g *generation) status() Status {
-	s := Status{Cluster: g.c, AddedViaAPI: g.api, Version: g.version, Updated: g.updated, Raw: g.raw}
+func (g *generation) status(now int64) Status {
+	s := Status{now: now, Cluster: g.c, AddedViaAPI: g.api, Version: g.version, Updated: g.updated, Raw: g.raw}
 	if e, ok := g.c.source.(*edsSource); ok && e.name != g.c.name {
 		s.EDSServiceName = e.name
 	}
@@ -129,7 +131,7 @@ func (s *Status) AppendHead(dst []byte) []byte {
 // MaxRetries is the limit of retries as it is now: with a budget it moves with the requests.
 func (s *Status) MaxRetries(p pool.Priority) int64 {
 	if b := s.Cluster.settings.Used(p); b != nil {
-		return b.Retries.Max()
+		return b.Retries.Max(s.now)
 	}
 	l := &s.Cluster.settings.Limits[p]
 	if l.HasBudget {

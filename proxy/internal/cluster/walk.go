@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 )
 
 // walkStep is how many places of the index one step looks at, and how many clusters are sorted at a time.
@@ -12,13 +14,14 @@ const walkStep = 1024
 // Walk goes through the clusters that serve in the order of their names, in steps of bounded length: putting ten thousand of them in
 // order at once would hold the main loop up. Clusters that come meanwhile may be missing, those that go are left out. owner: main loop.
 type Walk struct {
+	main  *event.Worker
 	table []atomic.Pointer[Slot]
 	at    int
 	runs  [][]*Slot // each sorted; merged while walking
 }
 
 // Walk begins a walk.
-func (m *Manager) Walk() *Walk { return &Walk{table: *m.index.table.Load()} }
+func (m *Manager) Walk() *Walk { return &Walk{main: m.d.Main, table: *m.index.table.Load()} }
 
 // Step prepares the walk; call it until it returns true.
 func (w *Walk) Step() (ready bool) {
@@ -50,7 +53,7 @@ func (w *Walk) Next() (Status, bool) {
 		s := w.runs[least][0]
 		w.runs[least] = w.runs[least][1:]
 		if s.active != nil {
-			return s.active.status(), true
+			return s.active.status(w.main.Now()), true
 		}
 	}
 }

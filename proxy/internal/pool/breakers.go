@@ -3,6 +3,7 @@ package pool
 import (
 	"math"
 	"sync/atomic"
+	"time"
 )
 
 // Priority is the routing priority, which has its own pools and breakers.
@@ -29,10 +30,12 @@ const Unlimited = math.MaxUint32
 // Limits are the thresholds of one priority. They are immutable and shared by clusters that are configured alike.
 type Limits struct {
 	MaxConnections, MaxPending, MaxRequests, MaxRetries, MaxPools uint32
-	// HasBudget replaces MaxRetries by BudgetPercent of the active and pending requests, at least MinRetries.
-	HasBudget     bool
-	BudgetPercent float64
-	MinRetries    uint32
+	// HasBudget replaces MaxRetries by BudgetPercent of the active and pending requests, at least MinRetries. With a BudgetInterval it
+	// is BudgetPercent of the requests, retries too, that have begun within that time; 0: there is none.
+	HasBudget      bool
+	BudgetPercent  float64
+	MinRetries     uint32
+	BudgetInterval time.Duration
 	// TrackRemaining asks for the remaining_* gauges.
 	TrackRemaining bool
 	// PerHostConnections limits the connections to one host; Unlimited if it is not set.
@@ -101,21 +104,25 @@ type RetryResource struct {
 	b *Breakers // nil: no budget
 }
 
-// TryAcquire takes one, or returns false if the limit is reached.
-func (r *RetryResource) TryAcquire() bool { return r.max == uncounted || r.acquire(r.Max()) }
+// TryAcquire takes one, or returns false if the limit is reached. now is the time of a worker's clock.
+func (r *RetryResource) TryAcquire(now int64) bool {
+	return r.max == uncounted || r.acquire(r.Max(now))
+}
 
 // Max returns the limit as it is now.
-func (r *RetryResource) Max() int64 {
+func (r *RetryResource) Max(now int64) int64 {
 	if r.b == nil {
 		return r.Resource.Max()
 	}
 	l := r.b.limits
-	active := r.b.Requests.Count() + r.b.Pending.Count()
-	return max(int64(l.BudgetPercent/100*float64(active)), int64(l.MinRetries))
+	var requests int64
+	if r.b.recent != nil {
+		requests = r.b.recent.count(now)
+	} else {
+		requests = r.b.Requests.Count() + r.b.Pending.Count()
+	}
+	return max(int64(l.BudgetPercent/100*float64(requests)), int64(l.MinRetries))
 }
-
-// Full tells whether the next TryAcquire would fail.
-func (r *RetryResource) Full() bool { return r.max != uncounted && r.Count() >= r.Max() }
 
 // Breakers are a cluster's resources of one priority. The first four, which requests touch, are one cache line.
 type Breakers struct {
@@ -123,8 +130,9 @@ type Breakers struct {
 	Retries                               RetryResource
 	limits                                *Limits
 	// Shown is what the gauges show, for whoever sets them. owner: main loop.
-	Shown uint8
-	_     [64 - 40]byte
+	Shown  uint8
+	recent *recent // nil mostly
+	_      [64 - 48]byte
 }
 
 // NewBreakers returns breakers with nothing taken.
@@ -142,8 +150,18 @@ func NewBreakers(l *Limits) *Breakers {
 	b.Retries.max = limit(l.MaxRetries)
 	if l.HasBudget {
 		b.Retries.b = b
+		if l.BudgetInterval > 0 {
+			b.recent = newRecent(l.BudgetInterval)
+		}
 	}
 	return b
+}
+
+// Began counts a request that begins now for a retry budget with an interval. Safe from any thread.
+func (b *Breakers) Began(now int64) {
+	if b.recent != nil {
+		b.recent.add(now)
+	}
 }
 
 // Limits returns the thresholds.

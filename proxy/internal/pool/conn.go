@@ -128,6 +128,9 @@ func (c *Conn) attach(r *Request) {
 		r.CB.OnPoolFailure(http.ResetOverflow, "", p.host)
 		return
 	}
+	if p.breakers.recent != nil {
+		p.breakers.Began(w.Now())
+	}
 	if c.active == 0 {
 		w.Disarm(&c.timer)
 		c.begun()

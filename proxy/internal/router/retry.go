@@ -207,7 +207,7 @@ func (r *Router) schedule(h *http.HeaderMap) bool {
 		return false
 	}
 	s.left--
-	if !r.cluster.Resources(r.priority()).Retries.TryAcquire() {
+	if !r.cluster.Resources(r.priority()).Retries.TryAcquire(r.w.Now()) {
 		r.inc(stats.ClusterUpstreamRqRetryOverflow)
 		r.alsoInc(stats.VirtualClusterUpstreamRqRetryOverflow)
 		r.info.Flags.Set(stream.UpstreamOverflow)

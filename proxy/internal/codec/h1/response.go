@@ -20,7 +20,7 @@ type statusLine struct {
 // parseStatusLine takes a status line apart (RFC 9112, section 4).
 func parseStatusLine(b []byte) (s statusLine, err *codec.Err) {
 	if len(b) >= 12 && b[8] == ' ' && b[9] != ' ' {
-		if len(b) > 12 && (b[12] != ' ' || len(trimControls(b[13:])) == 0) {
+		if len(b) > 12 && (b[12] != ' ' || len(b) > 13 && b[13] <= ' ') {
 			return slowStatusLine(b)
 		}
 		if s.version, _ = version(b[:8]); s.version == http.ProtoNone {
@@ -36,8 +36,6 @@ func parseStatusLine(b []byte) (s statusLine, err *codec.Err) {
 
 // slowStatusLine takes any run of blanks between the parts.
 func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
-	whole := b
-	b = trimControls(b)
 	v, rest := word(b)
 	if len(v) == 0 {
 		return s, ErrVersion
@@ -45,11 +43,12 @@ func slowStatusLine(b []byte) (s statusLine, err *codec.Err) {
 	if s.version, _ = version(v); s.version == http.ProtoNone {
 		return s, ErrVersion
 	}
-	code, rest := word(rest)
-	if (len(rest) == 0 || len(bytes.Fields(whole)) < 3) && controls(whole) {
-		return s, ErrFieldValue // a line without a reason phrase: nothing after it is looked at
+	code, reason := word(rest)
+	// As Envoy, that of a code all up to the reason is a part but for white space: what is wrong there counts before the rest of the head.
+	if blank := rest[len(code) : len(rest)-len(reason)]; bytes.ContainsFunc(blank, func(r rune) bool { return r < '\t' || r > '\r' && r < ' ' }) {
+		return s, ErrStatusLine
 	}
-	s.reason = rest
+	s.reason = trimControls(reason)
 	return s, s.setCode(code)
 }
 

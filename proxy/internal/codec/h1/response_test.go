@@ -129,6 +129,10 @@ func TestStatusLine(t *testing.T) {
 		{name: "control instead of a reason, at once", in: "HTTP/1.1 200 \x00\n", fails: true, want: resetPE},
 		{name: "control behind a CR, at once", in: "HTTP/1.1 200\r\x00\n", fails: true, want: resetPE},
 		{name: "control behind the code, at once", in: "HTTP/1.1 204\x00K\n", fails: true, want: resetPE},
+		{name: "control before the reason, at once", in: "HTTP/1.1 204 \x01 K\n", fails: true, want: resetPE},
+		{name: "control behind the code and a blank, at once", in: "HTTP/1.1 204\x00 K\n", fails: true, want: resetPE},
+		{name: "white space behind the code", in: "HTTP/1.1 204\v\t K\n", want: ""},
+		{name: "control within the reason", in: "HTTP/1.1 204 K\x00\n", want: ""},
 		{name: "CR instead of a reason", in: "HTTP/1.1 200 \r" + rest, want: empty("200", done)},
 		{name: "control in reason", in: "HTTP/1.1 200 O\x01K" + rest, fails: true, want: resetPE},
 	})
