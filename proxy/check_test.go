@@ -133,22 +133,22 @@ func TestCheckOfWhatIsRight(t *testing.T) {
 	}
 }
 
-// What the table of missing fields and the check of the source both know is told once.
+// What is missing is told once, though both the source and what it is for are looked at.
 func TestCheckTellsOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "envoy.yaml")
 	text := `{node: {id: x, cluster: x}, static_resources: {clusters: [{name: c, connect_timeout: 1s}]},
-dynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}`
+dynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{google_grpc: {target_uri: c, stat_prefix: c}}]}}}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := proxy.Check(path, proxy.LoadOptions{}); len(r.Problems) != 1 || r.Problems[0].Path != "dynamic_resources.ads_config" || r.Problems[0].Kind != proxy.Unsupported {
+	if r := proxy.Check(path, proxy.LoadOptions{}); len(r.Problems) != 1 || r.Problems[0].Path != "dynamic_resources.ads_config.grpc_services[0].google_grpc" || r.Problems[0].Kind != proxy.Unsupported {
 		t.Errorf("%+v", r.Problems)
 	}
 }
 
 // What is wrong with a TLS context stands below the typed_config, and is told of each source.
 func TestCheckFindsTheFieldsOfTLS(t *testing.T) {
-	const sds = `{name: x, sds_config: {api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}`
+	const sds = `{name: x, sds_config: {api_config_source: {api_type: GRPC, grpc_services: [{google_grpc: {target_uri: c, stat_prefix: c}}]}}}`
 	const tls = "static_resources.clusters[1].transport_socket.typed_config."
 	for _, c := range []struct {
 		context string
@@ -157,8 +157,8 @@ func TestCheckFindsTheFieldsOfTLS(t *testing.T) {
 		{
 			`common_tls_context: {tls_certificate_sds_secret_configs: [SDS], combined_validation_context: {default_validation_context: {}, validation_context_sds_secret_config: SDS}}`,
 			[]string{
-				"common_tls_context.combined_validation_context.validation_context_sds_secret_config.sds_config.api_config_source",
-				"common_tls_context.tls_certificate_sds_secret_configs[0].sds_config.api_config_source",
+				"common_tls_context.combined_validation_context.validation_context_sds_secret_config.sds_config.api_config_source.grpc_services[0].google_grpc",
+				"common_tls_context.tls_certificate_sds_secret_configs[0].sds_config.api_config_source.grpc_services[0].google_grpc",
 			},
 		},
 		{`common_tls_context: {validation_context_sds_secret_config: {name: none}}`, []string{"common_tls_context.validation_context_sds_secret_config.name"}},

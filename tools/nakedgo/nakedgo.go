@@ -27,6 +27,7 @@ var owners = []string{
 	"proxy/internal/xds",
 	"proxy/internal/quic",
 	"proxy/proxytest",
+	"internal/xdstest",
 	"agent",
 	"control",
 	"cmd",

@@ -21,6 +21,8 @@ type CDS struct {
 	M *Manager
 	// OnDone is called once, when the first update was applied or will not come; nil: nobody waits.
 	OnDone func()
+	// Pause, if set, is called before an update is applied and its result after: meanwhile nobody is asked for what clusters need.
+	Pause func() (resume func())
 	// Version is that of the last update that was taken whole.
 	Version string
 
@@ -47,6 +49,9 @@ func (c *CDS) Begin(u *sub.Update) (step func() (int, bool), finish func() error
 	c.begin()
 	x := &cdsUpdate{c: c, u: u}
 	x.seen, x.removed = u.Changes(c.names)
+	if c.Pause != nil {
+		x.resume = c.Pause()
+	}
 	c.info("cds: response indicates %d added/updated cluster(s), %d removed cluster(s); applying changes", len(u.Resources)+u.Same, len(x.removed))
 	return x.step, x.finish
 }
@@ -62,6 +67,7 @@ type cdsUpdate struct {
 	same    int
 	gone    int
 	bad     []string
+	resume  func()
 }
 
 func (x *cdsUpdate) step() (refused int, more bool) {
@@ -127,6 +133,9 @@ func (x *cdsUpdate) finish() error {
 	}
 	if c.OnDone != nil {
 		c.M.WhenWarm(c.done)
+	}
+	if x.resume != nil {
+		x.resume()
 	}
 	if len(x.bad) > 0 {
 		return errors.New("Error adding/updating cluster(s) " + strings.Join(x.bad, ", ")) //nolint:staticcheck // Envoy's text

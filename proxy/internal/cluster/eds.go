@@ -81,6 +81,7 @@ func (s *edsSource) start(ready func()) {
 		Version:      base.Gauge(stats.ClusterVersion),
 		VersionText:  scope.Text(stats.VersionText),
 		Duration:     own.Histogram(stats.EDSUpdateDuration),
+		Scope:        scope,
 	}, s)
 	if err != nil {
 		s.isReady()

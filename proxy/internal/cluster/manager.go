@@ -29,9 +29,17 @@ type Manager struct {
 	slots    map[string]*Slot
 	early    int // of them, those that serve already
 	whenWarm []func()
-	// first are the sources of clusters that were added before Start.
-	first   []func()
-	started bool
+	// first are the sources of clusters that were added before Start and need no other cluster, second those of the rest. primaries
+	// counts those of the first that are not warm yet, and primary says that the second have begun.
+	first, second []func()
+	primaries     int
+	primary       bool
+	started       bool
+
+	// OnPrimary is called when the clusters of the bootstrap that need no others are warm, and its result once the others have begun;
+	// OnWarming tells how many clusters warm up, when that may have changed. nil: nobody.
+	OnPrimary func() (begun func())
+	OnWarming func(warming int)
 
 	alt altNames
 }
@@ -93,6 +101,7 @@ type generation struct {
 	version string
 	updated int64 // ns since 1970
 	api     bool
+	primary bool   // the others of the bootstrap wait for it
 	raw     []byte // the configuration of a cluster that came by the API, serialized
 }
 

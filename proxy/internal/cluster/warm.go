@@ -32,20 +32,43 @@ func (m *Manager) begin(s *Slot, g *generation) {
 	case m.started:
 		start()
 	case g.c.source.primary():
-		m.first = append([]func(){start}, m.first...)
-	default:
+		g.primary = true
+		m.primaries++
 		m.first = append(m.first, start)
+	default:
+		m.second = append(m.second, start)
 	}
 }
 
-// Start begins to look for the hosts of the clusters that were added so far, those that need no other cluster first.
+// Start begins to look for the hosts of the clusters that were added so far. Those that need others wait until those that do not are
+// warm.
 func (m *Manager) Start() {
 	m.started = true
 	first := m.first
 	m.first = nil
+	m.primaries++
 	for _, f := range first {
 		f()
 	}
+	m.primaryDone()
+}
+
+// primaryDone notes that one of the clusters that need no other is warm, or will not be.
+func (m *Manager) primaryDone() {
+	if m.primaries--; m.primaries > 0 {
+		return
+	}
+	begun := func() {}
+	if m.OnPrimary != nil {
+		begun = m.OnPrimary()
+	}
+	second := m.second
+	m.second = nil
+	for _, f := range second {
+		f()
+	}
+	m.primary = true
+	begun()
 	m.checkWarm()
 }
 
@@ -59,7 +82,7 @@ func (m *Manager) WhenWarm(f func()) {
 func (m *Manager) Warming() int { return len(m.slots) - m.early }
 
 func (m *Manager) checkWarm() {
-	for m.started && len(m.slots) == 0 && len(m.whenWarm) > 0 {
+	for m.primary && len(m.slots) == 0 && len(m.whenWarm) > 0 {
 		f := m.whenWarm[0]
 		m.whenWarm = m.whenWarm[1:]
 		f()
@@ -80,6 +103,10 @@ func (m *Manager) warmed(s *Slot, g *generation) {
 	}
 	m.gauges()
 	m.checkWarm()
+	if g.primary {
+		g.primary = false
+		m.primaryDone()
+	}
 }
 
 // activate shows a generation to the workers.
@@ -128,6 +155,10 @@ func (m *Manager) stopWarming(s *Slot) {
 	}
 	s.warming = nil
 	delete(m.slots, s.name)
+	if g.primary {
+		g.primary = false
+		defer m.primaryDone()
+	}
 	if s.active == g {
 		m.early--
 		return // it serves without being warm (wait_for_warm_on_init: false)
@@ -144,4 +175,7 @@ func (m *Manager) inc(i apistats.CounterIndex) { m.d.Store.Main().Inc(m.stats.Co
 func (m *Manager) gauges() {
 	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerActiveClusters), uint64(m.count))
 	m.d.Store.SetGauge(m.stats.Gauge(stats.ClusterManagerWarmingClusters), uint64(m.Warming()))
+	if m.OnWarming != nil {
+		m.OnWarming(len(m.slots))
+	}
 }

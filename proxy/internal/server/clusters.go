@@ -24,7 +24,7 @@ func (s *Server) buildClusters() error {
 		resolver = func(main *event.Worker, o dns.Options) dns.Resolver { return dns.NewSystem(main, o) }
 	}
 	deps := &cluster.Deps{Main: s.main, Workers: s.workers, Store: s.store, Transport: s.upstreamTransport, Runtime: s.runtime,
-		Source: s.dynamic.files, Resolver: resolver(s.main, dns.Options{}),
+		Source: s.dynamic.sources, Resolver: resolver(s.main, dns.Options{}),
 		NewResolver: func(o dns.Options) dns.Resolver { return resolver(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	deps.HTTPFilters = func(list []*hcmv3.HttpFilter, field string, scope astats.Scope) (any, error) {
 		return s.ext.upstreamChain(list, field, false, scope)

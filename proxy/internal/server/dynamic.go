@@ -4,6 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dragoman-proxy/dragoman/internal/xdstype"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/async"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
@@ -14,11 +18,16 @@ import (
 
 // dynamic is what brings configuration in while the proxy runs. owner: main loop.
 type dynamic struct {
+	sources *xds.Sources
 	files   *xds.Files
+	streams *xds.Streams
 	notify  *xds.Notify
 	secrets *secret.Manager
 	rds     *route.RDS
 	cds     *cluster.CDS
+	// listening: the first clusters are there. acknowledge lets CDS go on, which waits for clusters; nil mostly.
+	listening   bool
+	acknowledge func()
 	// pending counts what must have come before the proxy serves; whenReady runs at zero.
 	pending   int
 	whenReady func()
@@ -33,13 +42,20 @@ func (s *Server) buildDynamic() {
 		d.notify = xds.NewNotify()
 		d.files.Watcher = d.notify
 	}
-	d.files.HasNode = func() bool { return s.node().GetId() != "" && s.node().GetCluster() != "" }
-	d.secrets = &secret.Manager{Source: d.files, Scope: s.store.Root(), Wait: s.wait, Wall: s.main.Wall}
+	d.streams = &xds.Streams{Main: s.main, Store: s.store, Options: d.files.Options, Inline: s.cfg.Inline, Warn: d.files.Warn,
+		Client: func() *async.Client { return s.calls }}
+	ads := s.boot.GetDynamicResources().GetAdsConfig()
+	if ads != nil {
+		d.streams.SetADS(ads)
+	}
+	d.sources = &xds.Sources{Files: d.files, Streams: d.streams, ADS: func() bool { return ads != nil }}
+	d.sources.HasNode = func() bool { return s.node().GetId() != "" && s.node().GetCluster() != "" }
+	d.secrets = &secret.Manager{Source: d.sources, Scope: s.store.Root(), Wait: s.wait, Wall: s.main.Wall}
 }
 
 // checkSources looks at the sources that are subscribed to when the proxy starts. It needs the clusters.
 func (s *Server) checkSources() error {
-	f, d := s.dynamic.files, s.boot.GetDynamicResources()
+	f, d := s.dynamic.sources, s.boot.GetDynamicResources()
 	f.Primary = s.hasCluster
 	var errs config.Errors
 	if a := d.GetAdsConfig(); a != nil {
@@ -56,7 +72,7 @@ func (s *Server) checkSources() error {
 
 // buildRDS makes the shared route subscriptions; it needs the clusters.
 func (s *Server) buildRDS() {
-	s.dynamic.rds = &route.RDS{Main: s.main, Store: s.store, Log: s.logger("rds"), Source: s.dynamic.files, Deps: s.routeDeps(false), Changed: s.routesChanged}
+	s.dynamic.rds = &route.RDS{Main: s.main, Store: s.store, Log: s.logger("rds"), Source: s.dynamic.sources, Deps: s.routeDeps(false), Changed: s.routesChanged}
 }
 
 func (s *Server) routeDeps(static bool) route.Deps {
@@ -108,15 +124,49 @@ func (s *Server) whenInitialized(f func()) {
 	s.dynamic.whenReady = f
 }
 
-// startCDS subscribes to clusters, if the bootstrap says so.
-func (s *Server) startCDS() error {
+// pauser makes what holds requests of some types back while an update is applied that changes what is wanted of them: they are asked
+// for at once.
+func (s *Server) pauser(typeURLs ...string) func() (resume func()) {
+	return func() func() { return s.dynamic.streams.Pause(typeURLs...) }
+}
+
+// startStreams lets control planes be asked: the clusters that it takes are there. The rest of the clusters begin until the result is
+// called.
+func (s *Server) startStreams() (begun func()) {
+	st := s.dynamic.streams
+	node, err := proto.Marshal(s.node())
+	if err != nil {
+		s.logger("config").Error("the node cannot be written: " + err.Error())
+	}
+	st.Node = node
+	resume := st.Pause(xdstype.Endpoint, xdstype.LbEndpoint, xdstype.Secret)
+	st.Start()
+	return resume
+}
+
+// clustersWarm holds the ACK of CDS back while clusters warm up, so that the control plane knows when they can be used.
+func (s *Server) clustersWarm(warming int) {
+	d := &s.dynamic
+	switch {
+	case warming > 0 && d.acknowledge == nil && d.listening:
+		d.acknowledge = d.streams.Pause(xdstype.Cluster)
+	case warming == 0 && d.acknowledge != nil:
+		resume := d.acknowledge
+		d.acknowledge = nil
+		resume()
+	}
+}
+
+// startCDS subscribes to clusters, if the bootstrap says so. done is called when the first ones are there, or will not come for now.
+func (s *Server) startCDS(done func()) error {
 	from := s.boot.GetDynamicResources().GetCdsConfig()
 	if from == nil {
+		done()
 		return nil
 	}
-	s.dynamic.cds = &cluster.CDS{M: s.clusters, OnDone: s.wait(), Log: s.logger("upstream")}
+	s.dynamic.cds = &cluster.CDS{M: s.clusters, OnDone: done, Log: s.logger("upstream"), Pause: s.pauser(xdstype.Endpoint, xdstype.LbEndpoint, xdstype.Secret)}
 	st, _ := sub.NewStats(s.store.Root().Scope("cluster_manager.cds"))
-	_, err := s.dynamic.files.Subscribe(from, cluster.ClusterType, nil, st, s.dynamic.cds)
+	_, err := s.dynamic.sources.Subscribe(from, cluster.ClusterType, nil, st, s.dynamic.cds)
 	if err != nil {
 		return s.located("dynamic_resources.cds_config", err)
 	}
@@ -131,9 +181,9 @@ func (s *Server) startLDS() error {
 	if from == nil {
 		return nil
 	}
-	l := &lds{s: s, done: s.wait()}
+	l := &lds{s: s, done: s.wait(), pause: s.pauser(xdstype.Route, xdstype.Secret)}
 	st, _ := sub.NewStats(s.store.Root().Scope("listener_manager.lds"))
-	_, err := s.dynamic.files.Subscribe(from, listenerType, nil, st, l)
+	_, err := s.dynamic.sources.Subscribe(from, listenerType, nil, st, l)
 	if err != nil {
 		return s.located("dynamic_resources.lds_config", err)
 	}

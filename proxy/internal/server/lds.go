@@ -188,12 +188,16 @@ func (s *Server) replaceListener(a *activeListener, b *listenerBuild) error {
 	}
 	s.countListener(stats.ListenerManagerListenerModified, 1)
 	if s.State() != Live {
+		waiting := a.build.warm
 		a.build.abandon(nil)
 		a.build.releaseStats()
 		a.build, a.l, a.unbound = b, b.l, b.unbound()
 		s.describe(a, b.p, b.version, b.api)
 		s.route()
 		b.whenWarm(s.wait())
+		if waiting != nil {
+			waiting() // the start waits for b in its place
+		}
 		return nil
 	}
 	s.warm(a, b, func() {
@@ -331,7 +335,11 @@ func (s *Server) removeActive(a *activeListener) {
 	s.gaugeWarming()
 	s.route()
 	a.closeSockets()
+	waiting := a.build.warm
 	s.drainListener(a)
+	if a.build.warm = nil; waiting != nil {
+		waiting() // the start need not wait for it any more
+	}
 }
 
 // route shows the listeners to those that hand connections over by their original destination.

@@ -13,6 +13,7 @@ import (
 type lds struct {
 	s     *Server
 	done  func()
+	pause func() (resume func())
 	names map[string]bool // the listeners that this subscription brought
 }
 
@@ -24,7 +25,7 @@ func (l *lds) Begin(u *sub.Update) (step func() (int, bool), finish func() error
 	if l.names == nil {
 		l.names = map[string]bool{}
 	}
-	x := &ldsUpdate{l: l, u: u}
+	x := &ldsUpdate{l: l, u: u, resume: l.pause()}
 	x.seen, x.removed = u.Changes(l.names)
 	return x.step, x.finish
 }
@@ -37,6 +38,7 @@ type ldsUpdate struct {
 	seen    map[string]bool // of a full update: names, and whether they came already
 	removed []string
 	bad     string
+	resume  func() // lets the requests go that listeners cause
 }
 
 func (x *ldsUpdate) step() (refused int, more bool) {
@@ -82,7 +84,11 @@ func (x *ldsUpdate) apply(r *sub.Resource) error {
 	if !ok {
 		return errors.New("is no Listener")
 	}
-	if err := x.l.s.addOrUpdateListener(p, x.u.Version); err != nil {
+	version := r.Version
+	if version == "" {
+		version = x.u.Version
+	}
+	if err := x.l.s.addOrUpdateListener(p, version); err != nil {
 		return err
 	}
 	x.l.names[p.GetName()] = true
@@ -92,6 +98,7 @@ func (x *ldsUpdate) apply(r *sub.Resource) error {
 
 func (x *ldsUpdate) finish() error {
 	x.l.done()
+	x.resume()
 	if x.bad != "" {
 		return errors.New("Error adding/updating listener(s) " + x.bad) //nolint:staticcheck // Envoy's text
 	}

@@ -306,22 +306,22 @@ func (s *Server) Start(failed func(error)) {
 		failed(err)
 		return
 	}
-	s.state.Store(int32(Initializing))
-	s.clusters.Start()
-	if err := s.startCDS(); err != nil {
-		failed(err)
-		return
-	}
-	s.clusters.WhenWarm(s.wait())
 	s.startProcess()
-	s.whenInitialized(func() {
-		s.clustersInitialized()
-		s.startSecond(failed)
+	s.clusters.OnPrimary, s.clusters.OnWarming = s.startStreams, s.clustersWarm
+	s.clusters.WhenWarm(func() {
+		if err := s.startCDS(func() { s.startSecond(failed) }); err != nil {
+			failed(err)
+		}
 	})
+	s.clusters.Start()
 }
 
 // startSecond follows once the clusters are there: listeners, then traffic.
 func (s *Server) startSecond(failed func(error)) {
+	s.clustersInitialized()
+	s.state.Store(int32(Initializing))
+	s.dynamic.listening = true
+	s.dynamic.streams.Listen()
 	if err := s.startLDS(); err != nil {
 		failed(err)
 		return
@@ -385,6 +385,7 @@ func (s *Server) shutdown() {
 		if a := s.adminListener; a != nil && len(a.accs) > 0 {
 			a.accs[0].Close()
 		}
+		s.dynamic.streams.Close()
 		s.clusters.Close()
 		closeAll(s.main)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -397,6 +398,7 @@ func (s *Server) shutdown() {
 		n.Close()
 	}
 	s.dynamic.files.Close()
+	s.dynamic.streams.Wait()
 }
 
 // closeAll closes the connections that w still has. owner: w.

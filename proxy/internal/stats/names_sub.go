@@ -81,5 +81,22 @@ var EDS = api.MustTemplate("eds",
 	api.Histogram(EDSUpdateDuration, "update_duration", api.Milliseconds),
 )
 
+// Indices of ControlPlane.
+const (
+	ControlPlaneConnectedState    api.GaugeIndex   = 0
+	ControlPlanePendingRequests   api.GaugeIndex   = 1
+	ControlPlaneRateLimitEnforced api.CounterIndex = 2
+)
+
+// ControlPlane is what a stream to a control plane has: "control_plane." of ADS, "cluster_manager.cds.control_plane." of CDS alone.
+var ControlPlane = api.MustTemplate("control plane",
+	api.Gauge(ControlPlaneConnectedState, "connected_state"),
+	api.Gauge(ControlPlanePendingRequests, "pending_requests"),
+	api.Counter(ControlPlaneRateLimitEnforced, "rate_limit_enforced"),
+)
+
+// ControlPlaneIdentifier is the text readout of who answered.
+const ControlPlaneIdentifier = "identifier"
+
 // VersionText is the text readout of a subscription.
 const VersionText = "version_text"

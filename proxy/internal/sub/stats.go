@@ -11,7 +11,7 @@ func NewStats(scope apistats.Scope) (s Stats, release func()) {
 	return Stats{
 			Attempt: g.Counter(stats.SubUpdateAttempt), Success: g.Counter(stats.SubUpdateSuccess), Failure: g.Counter(stats.SubUpdateFailure),
 			Rejected: g.Counter(stats.SubUpdateRejected), FetchTimeout: g.Counter(stats.SubInitFetchTimeout), Time: g.Gauge(stats.SubUpdateTime),
-			Version: g.Gauge(stats.SubVersion), VersionText: scope.Text(stats.VersionText), Duration: g.Histogram(stats.SubUpdateDuration),
+			Version: g.Gauge(stats.SubVersion), VersionText: scope.Text(stats.VersionText), Duration: g.Histogram(stats.SubUpdateDuration), Scope: scope,
 		}, func() {
 			scope.Release(stats.Subscription)
 			scope.ReleaseText(stats.VersionText)

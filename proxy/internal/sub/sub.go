@@ -124,6 +124,8 @@ type Stats struct {
 	VersionText   apistats.TextID
 	// Duration is how long updates took to apply, in ms.
 	Duration apistats.HistogramID
+	// Scope is where these are: a source that has a stream of its own for the subscription counts there too. nil: nowhere.
+	Scope apistats.Scope
 }
 
 // Checker is a source that can tell, before anything is opened, whether resources of a type can be had.

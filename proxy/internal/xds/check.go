@@ -10,34 +10,66 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
 const apiSource = "envoy.config.core.v3.ApiConfigSource"
 
+// Sources is all that configuration comes from: resource files, and control planes. It implements sub.Source. owner: main loop.
+type Sources struct {
+	Files   *Files
+	Streams *Streams
+	// HasNode tells whether node.id and node.cluster are known, without which Envoy subscribes to nothing; Primary whether there is a
+	// static cluster of that name whose hosts do not come over the network; ADS whether the bootstrap has ads_config. nil: yes.
+	HasNode func() bool
+	Primary func(name string) bool
+	ADS     func() bool
+}
+
+// Subscribe subscribes to what a source says.
+func (f *Sources) Subscribe(from *corev3.ConfigSource, typeURL string, names []string, st sub.Stats, cb sub.Callbacks) (sub.Subscription, error) {
+	if err := f.Check(from, typeURL); err != nil {
+		return nil, err
+	}
+	if from.GetApiConfigSource() != nil || from.GetAds() != nil {
+		return f.Streams.Subscribe(from, typeURL, names, st, cb), nil
+	}
+	return f.Files.Subscribe(from, typeURL, names, st, cb)
+}
+
 // Check tells whether resources of a type can be had from a source, as Envoy does while it builds what needs them. Paths in errors
 // are relative to it. owner: main loop.
-func (f *Files) Check(from *corev3.ConfigSource, typeURL string) error {
+func (f *Sources) Check(from *corev3.ConfigSource, typeURL string) error {
 	if err := f.CheckNode(typeURL); err != nil {
+		return err
+	}
+	if err := config.Refuse(sourceGaps, from, ""); err != nil {
 		return err
 	}
 	switch x := from.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Path: //nolint:staticcheck // deprecated, still read by Envoy
-		return config.At("path", f.checkPath(x.Path))
+		return config.At("path", f.Files.checkPath(x.Path))
 	case *corev3.ConfigSource_PathConfigSource:
-		return config.At("path_config_source.path", f.checkPath(x.PathConfigSource.GetPath()))
+		return config.At("path_config_source.path", f.Files.checkPath(x.PathConfigSource.GetPath()))
 	case *corev3.ConfigSource_ApiConfigSource:
 		if err := f.checkAPI(x.ApiConfigSource); err != nil {
 			return config.At("api_config_source", err)
 		}
-		return config.At("api_config_source", errors.New("not supported yet"))
+		if _, ok := methods[typeURL]; !ok {
+			return config.At("api_config_source", fmt.Errorf("not supported yet for %s", typeURL))
+		}
+		return config.At("api_config_source", refuseAPI(x.ApiConfigSource))
 	case *corev3.ConfigSource_Ads:
-		return config.At("ads", errors.New("not supported yet"))
+		if f.ADS != nil && !f.ADS() {
+			return config.At("ads", errors.New("ADS must be configured to support an ADS config source")) //nolint:staticcheck // Envoy's text
+		}
+		return nil
 	}
 	return errors.New("Missing config source specifier in envoy::config::core::v3::ConfigSource") //nolint:staticcheck // Envoy's text
 }
 
 // CheckNode tells whether the proxy has said who it is, which is asked for before anything is subscribed to.
-func (f *Files) CheckNode(what string) error {
+func (f *Sources) CheckNode(what string) error {
 	if f.HasNode == nil || f.HasNode() {
 		return nil
 	}
@@ -55,7 +87,7 @@ func (f *Files) checkPath(path string) error {
 }
 
 // checkAPI checks a source that is asked over the network.
-func (f *Files) checkAPI(a *corev3.ApiConfigSource) error {
+func (f *Sources) checkAPI(a *corev3.ApiConfigSource) error {
 	if err := checkNames(a, 1); err != nil {
 		return err
 	}
@@ -77,7 +109,7 @@ func (f *Files) checkAPI(a *corev3.ApiConfigSource) error {
 	return nil
 }
 
-func (f *Files) checkPrimary(path, name string) error {
+func (f *Sources) checkPrimary(path, name string) error {
 	if f.Primary == nil || f.Primary(name) {
 		return nil
 	}
@@ -85,7 +117,7 @@ func (f *Files) checkPrimary(path, name string) error {
 }
 
 // CheckADS checks the source of the aggregated discovery service. known tells which clusters there are.
-func (f *Files) CheckADS(a *corev3.ApiConfigSource, known func(name string) bool) error {
+func (f *Sources) CheckADS(a *corev3.ApiConfigSource, known func(name string) bool) error {
 	if err := checkNames(a, 1); err != nil {
 		return err
 	}
@@ -98,7 +130,28 @@ func (f *Files) CheckADS(a *corev3.ApiConfigSource, known func(name string) bool
 	if g := a.GetGrpcServices()[0].GetEnvoyGrpc(); g != nil && !known(g.GetClusterName()) {
 		return config.At("grpc_services[0].envoy_grpc.cluster_name", fmt.Errorf("Unknown gRPC client cluster '%s'", g.GetClusterName())) //nolint:staticcheck // Envoy's text
 	}
-	return errors.New("not supported yet")
+	return refuseAPI(a)
+}
+
+// refuseAPI refuses what there is not of a source that was checked.
+func refuseAPI(a *corev3.ApiConfigSource) error {
+	if err := config.Refuse(apiGaps, a, ""); err != nil {
+		return err
+	}
+	g := a.GetGrpcServices()[0]
+	const at = "grpc_services[0]"
+	if err := config.Refuse(grpcGaps, g, ""); err != nil {
+		return config.At(at, err)
+	}
+	if err := config.Refuse(envoyGaps, g.GetEnvoyGrpc(), ""); err != nil {
+		return config.At(at+".envoy_grpc", err)
+	}
+	for i, h := range g.GetInitialMetadata() {
+		if strings.Contains(h.GetValue(), "%") {
+			return config.At(fmt.Sprintf("%s.initial_metadata[%d].value", at, i), errors.New("operators are not supported yet"))
+		}
+	}
+	return nil
 }
 
 // checkNames checks that a source names what its kind is asked by, and only that.

@@ -190,8 +190,13 @@ func (c *content) refuse(e *entry) {
 	}
 }
 
-// decode turns a resource into its message.
+// decode turns a resource of the file into its message.
 func (c *content) decode(f *config.Found, typeURL string, r config.Resolver) *entry {
+	return decode(f, typeURL, r, &c.pack)
+}
+
+// decode turns a resource into its message. pack is memory for what is compressed.
+func decode(f *config.Found, typeURL string, r config.Resolver, pack *[]byte) *entry {
 	e := &entry{hash: f.Hash, err: f.Err}
 	a := f.Resource
 	wrapped := xdstype.Name(a.TypeURL) == xdstype.Name(xdstype.DeltaResource)
@@ -214,7 +219,7 @@ func (c *content) decode(f *config.Found, typeURL string, r config.Resolver) *en
 		return e
 	}
 	if e.value = a.Value; len(e.value) >= packFrom {
-		e.packed, c.pack = config.CompressWith(c.pack, e.value)
+		e.packed, *pack = config.CompressWith(*pack, e.value)
 	}
 	if e.body = f.Message; e.body == nil || wrapped {
 		e.unpack(typeURL, r)

@@ -1,4 +1,5 @@
-// Package xds brings configuration in from outside: resource files (path_config_source) here; streams of a control plane later. It
+// Package xds brings configuration in from outside: from resource files (path_config_source), and from control planes over gRPC, for
+// all types on one stream (ads) or for each subscription on its own (api_config_source), in state of the world or in deltas. It
 // implements sub.Source. Subscriptions belong to the main loop; reading and decoding happen on goroutines of their own and come back
 // by Post, and what they bring is applied in small steps, so that a large update holds up neither the main loop nor a worker.
 package xds
@@ -38,10 +39,6 @@ type Files struct {
 	Read func(path string) ([]byte, error)
 	// Inline reads and decodes on the main loop, for the simulation.
 	Inline bool
-	// HasNode tells whether node.id and node.cluster are known, without which Envoy subscribes to nothing; Primary whether there is a
-	// static cluster of that name whose hosts do not come over the network. nil: yes.
-	HasNode func() bool
-	Primary func(name string) bool
 	// Warn is told of updates that failed or were rejected, in Envoy's words; nil: nobody.
 	Warn func(text string)
 
@@ -56,17 +53,14 @@ type Watcher interface {
 	Watch(path string, folder bool, changed func(whole bool)) (stop func(), err error)
 }
 
-// Subscribe watches a file. owner: main loop.
+// Subscribe watches a file. The source was checked. owner: main loop.
 func (f *Files) Subscribe(from *corev3.ConfigSource, typeURL string, names []string, st sub.Stats, cb sub.Callbacks) (sub.Subscription, error) {
-	if err := config.Refuse(sourceGaps, from, ""); err != nil {
-		return nil, err
-	}
-	if err := f.Check(from, typeURL); err != nil {
-		return nil, err
-	}
 	k := fileKey{path: from.GetPath(), typeURL: typeURL} //nolint:staticcheck // deprecated, still read by Envoy
 	if p := from.GetPathConfigSource(); p != nil {
 		k.path, k.folder = p.Path, p.GetWatchedDirectory().GetPath()
+	}
+	if err := f.checkPath(k.path); err != nil {
+		return nil, err
 	}
 	x := f.open[k]
 	if x == nil {

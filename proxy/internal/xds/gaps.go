@@ -3,23 +3,32 @@ package xds
 import "github.com/dragoman-proxy/dragoman/internal/gap"
 
 var sourceGaps = gap.Of("envoy.config.core.v3.ConfigSource",
-	"!api_config_source",
-	"!ads",
 	"!self",
 	"authorities",
 	"path_config_source.poll_interval",
 	"~path_config_source.watched_directory.watch_modify (changes in place are always seen)",
-	"~initial_fetch_timeout (files come at once)",
 	"~resource_api_version (there is V3 only)",
 )
 
-// Of these messages only that much is read that mistakes in them are told: what holds them is refused as a whole.
 var (
-	apiGaps = gap.Of("envoy.config.core.v3.ApiConfigSource", "!config_validators", "!rate_limit_settings", "!request_timeout",
-		"!set_node_on_first_message_only", "!transport_api_version")
-	grpcGaps  = gap.Of("envoy.config.core.v3.GrpcService", "!google_grpc", "!initial_metadata", "!retry_policy", "!timeout")
-	envoyGaps = gap.Of("envoy.config.core.v3.GrpcService.EnvoyGrpc", "!authority", "!max_receive_message_length", "!retry_policy",
-		"!skip_envoy_headers")
+	apiGaps = gap.Of("envoy.config.core.v3.ApiConfigSource",
+		"api_type=REST",
+		"config_validators",
+		"~refresh_delay (it is for REST)",
+		"~request_timeout (it is for REST)",
+		"~transport_api_version (there is V3 only)",
+	)
+	grpcGaps = gap.Of("envoy.config.core.v3.GrpcService",
+		"google_grpc",
+		"initial_metadata (with operators in values)",
+		"~timeout (the streams of xDS have none)",
+		"~retry_policy.retry_on (a stream that ends is always opened again)",
+		"~retry_policy.num_retries (a stream that ends is always opened again)",
+		"~retry_policy.retry_priority (a stream that ends is always opened again)",
+		"~retry_policy.retry_host_predicate (a stream that ends is always opened again)",
+		"~retry_policy.host_selection_retry_max_attempts (a stream that ends is always opened again)",
+	)
+	envoyGaps = gap.Of("envoy.config.core.v3.GrpcService.EnvoyGrpc", "retry_policy", "skip_envoy_headers=true")
 )
 
 // Gaps are the fields that are refused.

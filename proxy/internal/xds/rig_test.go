@@ -112,9 +112,14 @@ func (r *rig) subscribe(path, typeURL string, cb sub.Callbacks, names ...string)
 	return s, func(name string) uint64 { return r.stat(prefix + "." + name) }
 }
 
-func (r *rig) stat(name string) uint64 {
+// text is all statistics.
+func (r *rig) text() string {
 	r.store.Collect()
-	for line := range strings.Lines(string(stats.WriteAll(r.store.Text(stats.Query{})))) {
+	return string(stats.WriteAll(r.store.Text(stats.Query{})))
+}
+
+func (r *rig) stat(name string) uint64 {
+	for line := range strings.Lines(r.text()) {
 		if k, v, _ := strings.Cut(strings.TrimSpace(line), ": "); k == name {
 			var n uint64
 			_, _ = fmt.Sscan(v, &n)
