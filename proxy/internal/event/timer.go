@@ -1,7 +1,9 @@
 package event
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -130,8 +132,21 @@ func (w *wheel) nextTick() int64 {
 	return best
 }
 
-// advance moves to tick and appends what is due at or before it, in order of slots, to due.
+// advance moves to tick and returns what is due at or before it, the earliest deadline first, in the memory of due. Of a pass that comes
+// late a timer that was put off may lie in an earlier slot than one that is due before it.
 func (w *wheel) advance(tick, now int64, due []*Timer) []*Timer {
+	due = w.collect(tick, now, due[:0])
+	for i := 1; i < len(due); i++ {
+		if due[i].deadline < due[i-1].deadline {
+			slices.SortStableFunc(due, func(a, b *Timer) int { return cmp.Compare(a.deadline, b.deadline) })
+			break
+		}
+	}
+	return due
+}
+
+// collect is advance in order of slots.
+func (w *wheel) collect(tick, now int64, due []*Timer) []*Timer {
 	for w.cur < tick {
 		if w.count == 0 {
 			w.cur = tick
@@ -192,7 +207,7 @@ func (w *wheel) place(t *Timer, tick int64) {
 }
 
 func (w *wheel) expire(slot int, now int64, due []*Timer) []*Timer {
-	t := w.slots[0][slot]
+	t, first := w.slots[0][slot], len(due)
 	w.slots[0][slot] = nil
 	w.occupied[0] &^= 1 << slot
 	for t != nil {
@@ -208,5 +223,6 @@ func (w *wheel) expire(slot int, now int64, due []*Timer) []*Timer {
 		}
 		t = next
 	}
+	slices.Reverse(due[first:]) // the last one that was armed stands first in a slot
 	return due
 }

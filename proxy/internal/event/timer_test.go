@@ -1,6 +1,8 @@
 package event
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"testing"
 
@@ -37,6 +39,9 @@ func TestWheelAgainstModel(t *testing.T) {
 				scale := rapid.SampledFrom([]int64{1e5, 1e7, 1e9, 1e12}).Draw(t, "tscale")
 				now += rapid.Int64Range(0, 50).Draw(t, "dt") * scale
 				due := w.advance(now>>tickShift, now, nil)
+				if !slices.IsSortedFunc(due, func(a, b *Timer) int { return cmp.Compare(a.deadline, b.deadline) }) {
+					t.Fatal("not in the order of deadlines")
+				}
 				for _, x := range due {
 					k := -1
 					for j := range timers {
@@ -95,5 +100,28 @@ func TestArmForEver(t *testing.T) {
 	w.Arm(&x, -1)
 	if x.Deadline() != w.now+1 {
 		t.Errorf("a negative duration is due at %d", x.Deadline())
+	}
+}
+
+// Timers of one deadline fire as they were armed; one that was put off within a late pass fires in its turn.
+func TestTimersFireInOrder(t *testing.T) {
+	var w wheel
+	timers := make([]Timer, 4)
+	const ms = int64(1e6)
+	w.arm(&timers[0], 5*ms)
+	for i := range timers[1:] {
+		w.arm(&timers[i+1], 20*ms)
+	}
+	w.arm(&timers[0], 40*ms) // stays in its slot, which comes first
+	var got []int
+	for _, x := range w.advance(50*ms>>tickShift, 50*ms, nil) {
+		for i := range timers {
+			if x == &timers[i] {
+				got = append(got, i)
+			}
+		}
+	}
+	if !slices.Equal(got, []int{1, 2, 3, 0}) {
+		t.Error(got)
 	}
 }

@@ -357,7 +357,7 @@ func (w *Worker) runTimers() int {
 	if tick <= w.timers.cur {
 		return 0
 	}
-	w.due = w.timers.advance(tick, w.now, w.due[:0])
+	w.due = w.timers.advance(tick, w.now, w.due)
 	for i, t := range w.due {
 		w.due[i] = nil
 		// An earlier timer of this pass may have disarmed it or put it off.
