@@ -83,9 +83,7 @@ func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
 	o := &poolOptions{}
 	o.ConnectTimeout = duration(cfg.GetConnectTimeout(), pool.DefaultConnectTimeout)
 	o.Preconnect = cfg.GetPreconnectPolicy().GetPerUpstreamPreconnectRatio().GetValue()
-	if n := cfg.GetPreconnectPolicy().GetPredictivePreconnectRatio(); n != nil && n.GetValue() != 1 {
-		return nil, notYet("preconnect_policy.predictive_preconnect_ratio")
-	}
+	o.Predict = cfg.GetPreconnectPolicy().GetPredictivePreconnectRatio().GetValue()
 	o.BufferLimit = number(cfg.GetPerConnectionBufferLimitBytes(), pool.DefaultBufferLimit)
 	var errs config.Errors
 	errs.Collect("", buildSockets(cfg, d, &o.Options))

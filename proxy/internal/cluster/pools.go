@@ -52,6 +52,13 @@ func (c *Cluster) Pool(w *event.Worker, h *host.Host, prio int, downstream http.
 
 // PoolFor is Pool for connections of these names.
 func (c *Cluster) PoolFor(w *event.Worker, h *host.Host, prio int, downstream http.Proto, names pool.Names) *pool.Pool {
+	if c.settings.Predict > 1 {
+		c.predict(w, prio, downstream, names)
+	}
+	return c.poolFor(w, h, prio, downstream, names)
+}
+
+func (c *Cluster) poolFor(w *event.Worker, h *host.Host, prio int, downstream http.Proto, names pool.Names) *pool.Pool {
 	proto := c.settings.Protocol
 	if proto == pool.Downstream {
 		proto = pool.HTTP1

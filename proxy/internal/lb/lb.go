@@ -71,11 +71,14 @@ type Local struct {
 	states []State
 	one    [1]State // most tables have one balancer
 	pick   upstream.Pick
+	ahead  []peeked // what the next picks give; empty mostly
 }
 
 // bind makes l the memory of t.
 func (l *Local) bind(t *Table) {
 	l.table = t
+	clear(l.ahead)
+	l.ahead = l.ahead[:0]
 	if t.states <= len(l.one) {
 		l.one = [1]State{}
 		l.states = l.one[:]

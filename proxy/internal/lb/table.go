@@ -85,6 +85,7 @@ type Table struct {
 	prios  []priority
 	states int
 	fail   bool
+	peeks  bool
 }
 
 // priority is what a pick needs of one priority.
@@ -107,7 +108,7 @@ const (
 
 // NewTable builds a Table. sets is kept.
 func NewTable(o *Options, sets []HostSet) *Table {
-	t := &Table{Sets: sets, fail: o.FailOnPanic}
+	t := &Table{Sets: sets, fail: o.FailOnPanic, peeks: canPeek(o.Policy)}
 	if len(sets) == 0 {
 		return t
 	}
@@ -152,6 +153,11 @@ func (t *Table) Pick(l *Local, c *Context) (*host.Host, Outcome) {
 		l.bind(t)
 	}
 	c.local = l
+	if len(l.ahead) > 0 {
+		if h, o := l.next(); !c.avoid(h) {
+			return h, o
+		}
+	}
 	if t.only != nil && len(c.Exclude) == 0 && c.Reject == nil {
 		return t.only.Pick(c), Normal
 	}

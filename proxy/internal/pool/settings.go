@@ -67,6 +67,8 @@ type Options struct {
 	MaxDuration time.Duration
 	// Preconnect is how much room for streams there should be, as a multiple of those that there are; 1 or less: as much as is needed now.
 	Preconnect float64
+	// Predict is the same for all pools of a cluster on a worker, for the hosts that are picked next.
+	Predict float64
 	// MaxRequests is how many requests a connection carries; 0: any number.
 	MaxRequests uint32
 	// Keepalive pings HTTP/2 connections that long after the last answer to a ping, give or take KeepaliveJitter percent; 0: never.
