@@ -49,6 +49,8 @@ type Options struct {
 	DrainOnChange         bool
 	CloseOnHealthFailure  bool
 	IgnoreHealthOnRemoval bool
+	// Eyeballs orders the addresses of endpoints that have several.
+	Eyeballs Eyeballs
 	// NoWarm lets traffic go to a cluster that waits for its first hosts.
 	NoWarm bool
 }

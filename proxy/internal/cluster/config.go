@@ -165,6 +165,7 @@ func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
 	o.DrainOnChange = common.GetCloseConnectionsOnHostSetChange()
 	o.CloseOnHealthFailure = cfg.GetCloseConnectionsOnHostHealthFailure()
 	o.IgnoreHealthOnRemoval = cfg.GetIgnoreHealthOnHostRemoval()
+	o.Eyeballs = buildEyeballs(cfg.GetUpstreamConnectionOptions().GetHappyEyeballsConfig())
 	o.NoWarm = cfg.GetWaitForWarmOnInit() != nil && !cfg.GetWaitForWarmOnInit().GetValue()
 	return o, errs.Err()
 }

@@ -158,12 +158,22 @@ func readExtra(in *endpointv3.Endpoint, ep *endpoint, path string) error {
 	if hc.GetAddress() != nil || hc.GetPortValue() != 0 {
 		return notYet(path + "health_check_config")
 	}
+	if len(in.GetAdditionalAddresses()) > 0 {
+		if !ep.address.Valid() { // a name, which has its own addresses
+			return notYet(path + "additional_addresses")
+		}
+		ep.extra.Addresses = append(ep.extra.Addresses, ep.address)
+	}
 	for i, a := range in.GetAdditionalAddresses() {
-		t, err := buildTarget(a.GetAddress(), fmt.Sprintf("%sadditional_addresses[%d].address.", path, i))
+		at := fmt.Sprintf("%sadditional_addresses[%d].address.", path, i)
+		t, err := buildTarget(a.GetAddress(), at)
 		if err != nil {
 			return err
 		}
-		ep.extra.Additional = append(ep.extra.Additional, t.address)
+		if !t.address.Valid() {
+			return rejected(at+"socket_address.address", "malformed IP address: "+t.name)
+		}
+		ep.extra.Addresses = append(ep.extra.Addresses, t.address)
 	}
 	return nil
 }

@@ -239,19 +239,25 @@ func newLocalitySet(hosts []*host.Host, weight uint32) lb.LocalitySet {
 	return lb.LocalitySet{Weight: weight, Hosts: hosts, Healthy: s.Healthy, Degraded: s.Degraded}
 }
 
-// host returns the host of an endpoint: the one that there is, or a new one. Another hostname makes another host.
+// host returns the host of an endpoint: the one that there is, or a new one. Another hostname, or other addresses, make another host.
 func (u *update) host(e *endpoint) *host.Host {
-	if h, ok := u.old[e.address]; ok && h.Hostname == e.hostname && !h.Has(host.Removed) {
+	is := func(h *host.Host) bool {
+		return h.Hostname == e.hostname && !h.Has(host.Removed) && u.c.opts.Eyeballs.sameAddresses(h, e.extra)
+	}
+	if h, ok := u.old[e.address]; ok && is(h) {
 		delete(u.old, e.address)
 		return h
 	}
-	if h, ok := u.adopt[e.address]; ok && h.Hostname == e.hostname && !h.Has(host.Removed) {
+	if h, ok := u.adopt[e.address]; ok && is(h) {
 		delete(u.adopt, e.address)
 		u.added++
 		return h
 	}
 	h := host.New(e.address, e.hostname)
 	h.Extra = e.extra
+	if x := e.extra; x != nil && len(x.Addresses) > 0 {
+		x.Addresses = u.c.opts.Eyeballs.order(x.Addresses)
+	}
 	h.Index = u.index()
 	u.added++
 	return h

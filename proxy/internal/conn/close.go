@@ -105,6 +105,8 @@ func (c *Conn) finish() {
 		}
 		c.w.Close(c.h, c.why.Reset && !c.why.Remote)
 		c.h = event.NoHandle
+	} else {
+		c.endRace()
 	}
 	if c.linger != nil {
 		c.w.Remove(&c.linger.timer)

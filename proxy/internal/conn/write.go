@@ -19,9 +19,10 @@ type local struct {
 	free  []*buffer.Buffer
 	iov   [maxRuns][]byte
 	freeT []*event.Timer
+	races map[*Conn]*race // of connections to hosts with several addresses, until one has answered
 }
 
-var locals = event.NewLocal(func(*event.Worker) *local { return &local{} })
+var locals = event.NewLocal(func(*event.Worker) *local { return &local{races: map[*Conn]*race{}} })
 
 // maxFreeBuffers bounds the empty Buffers (not their slabs) that a worker keeps.
 const maxFreeBuffers = 4096

@@ -219,6 +219,13 @@ func (w *Worker) Unregister(h Handle) {
 	}
 }
 
+// Replace makes hd the handler of h, which is registered.
+func (w *Worker) Replace(h Handle, hd Handler) {
+	if s := w.slot(h); s != nil {
+		s.h = hd
+	}
+}
+
 // Handlers returns what is registered, for ending it all.
 func (w *Worker) Handlers() []Handler {
 	var out []Handler

@@ -41,8 +41,8 @@ type Extra struct {
 	// HealthCheck is the address for active health checks if it is another one, and HealthCheckName the host header for them.
 	HealthCheck     network.Address
 	HealthCheckName string
-	// Additional are further addresses of the same endpoint (happy eyeballs).
-	Additional []network.Address
+	// Addresses are all addresses of an endpoint with more than one, in the order in which they are tried (happy eyeballs).
+	Addresses []network.Address
 	// NoHealthCheck turns active checks off for this endpoint.
 	NoHealthCheck bool
 	// LocalityMetadata is the metadata that the endpoints of one place have in common.
@@ -101,6 +101,14 @@ func (h *Host) Current() network.Address {
 		return *a
 	}
 	return h.Address
+}
+
+// Addresses returns where to connect to if there are several places, nil otherwise: Current.
+func (h *Host) Addresses() []network.Address {
+	if h.Extra == nil {
+		return nil
+	}
+	return h.Extra.Addresses
 }
 
 // SetCurrent changes what new connections connect to. owner: main loop.

@@ -101,15 +101,24 @@ func (p *Pool) open() {
 	opened(p.w, s, p.host)
 	c.timer.Fn = c.onTimer
 	p.w.Arm(&c.timer, s.ConnectTimeout)
-	c.nc = conn.Dial(p.w, dialSpec(s, p.host), transport(p.w, s, p.host, p.protocol.alpn(), p.Names), c)
+	c.nc = dial(p.w, s, p.host, transport(p.w, s, p.host, p.protocol.alpn(), p.Names), c)
 	c.nc.SetCounter(c)
 	c.nc.SetLimit(int(s.BufferLimit))
 	// A server may send all it has and close while a slow client makes us pause: its FIN must not overtake its bytes.
 	c.nc.EnableHalfClose()
 }
 
-func dialSpec(s *Settings, h *host.Host) *event.ConnectSpec {
-	return &event.ConnectSpec{Address: h.Current(), Source: s.Source, Options: s.Sockets}
+// dial connects to a host. One with several addresses counts a connection for each that is tried, as in Envoy.
+func dial(w *event.Worker, s *Settings, h *host.Host, tr conn.Transport, hd conn.Handler) *conn.Conn {
+	spec := &event.ConnectSpec{Address: h.Current(), Source: s.Source, Options: s.Sockets}
+	all := h.Addresses()
+	if len(all) == 0 {
+		return conn.Dial(w, spec, tr, hd)
+	}
+	return conn.DialAny(w, spec, all, tr, hd, func() {
+		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxTotal))
+		h.CxTotal.Add(1)
+	})
 }
 
 func clampStreams(n int) int32 { return int32(min(max(n, 0), 1<<30)) }

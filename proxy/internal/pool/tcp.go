@@ -48,7 +48,7 @@ func DialTCP(w *event.Worker, s *Settings, h *host.Host, prio Priority, hd conn.
 	opened(w, s, h)
 	t.timer.Fn = t.onTimeout
 	w.Arm(&t.timer, s.ConnectTimeout)
-	t.nc = conn.Dial(w, dialSpec(s, h), transport(w, s, h, nil, Names{}), t)
+	t.nc = dial(w, s, h, transport(w, s, h, nil, Names{}), t)
 	t.nc.SetCounter(t)
 	t.nc.SetLimit(int(s.BufferLimit))
 	return t, http.ResetNone

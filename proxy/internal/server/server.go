@@ -404,7 +404,7 @@ func (s *Server) shutdown() {
 // closeAll closes the connections that w still has. owner: w.
 func closeAll(w *event.Worker) {
 	for _, h := range w.Handlers() {
-		if c, ok := h.(*conn.Conn); ok {
+		if c := conn.Of(h); c != nil {
 			c.Close(network.NoFlush, "server_shutdown")
 		}
 	}

@@ -102,11 +102,10 @@ func (p *proxySystem) Close() {
 	for _, w := range p.Workers() {
 		w.Post(func() {
 			for _, h := range w.Handlers() {
-				switch h := h.(type) {
-				case *listener.Acceptor:
-					h.Close()
-				case *conn.Conn:
-					h.Close(network.NoFlush, "server_shutdown")
+				if a, ok := h.(*listener.Acceptor); ok {
+					a.Close()
+				} else if c := conn.Of(h); c != nil {
+					c.Close(network.NoFlush, "server_shutdown")
 				}
 			}
 		})
