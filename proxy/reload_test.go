@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dragoman-proxy/dragoman/api/log"
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
 
@@ -193,4 +195,36 @@ func TestReloadErrors(t *testing.T) {
 		t.Error("a field rule is broken, and it is taken")
 	}
 	r.end()
+}
+
+// Of listeners with one name the first is the only one, by a reload as by a start.
+func TestReloadListenersOfOneName(t *testing.T) {
+	addr := backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello") })
+	config := text(t, addr)
+	start, end := strings.Index(config, "  - name: main"), strings.Index(config, "  clusters:")
+	two := config[:end] + strings.ReplaceAll(config[start:end], "name: main", "name: second") + config[end:]
+	same := strings.ReplaceAll(strings.ReplaceAll(two, "name: main", "name: one"), "name: second", "name: one")
+
+	var said bytes.Buffer
+	logs := log.New(log.Config{Output: &said})
+	r := run(t, build(t, two, proxy.WithIO("std"), proxy.WithLog(logs)))
+	first, second := r.p.Addrs()["main"][0].String(), r.p.Addrs()["second"][0].String()
+	for range 2 { // the second time as what serves already
+		got := r.reload(same)
+		if len(got.Errors) != 0 {
+			t.Fatal(got.Errors)
+		}
+	}
+	if got := r.p.Addrs(); len(got) != 1 || len(got["one"]) != 1 || get(t, "http://"+got["one"][0].String()) != "200 hello" {
+		t.Errorf("%v, of %s and %s", got, first, second)
+	}
+	r.end()
+	if n := strings.Count(said.String(), "listener 'one' stands twice: the second is left out"); n != 2 {
+		t.Errorf("%d warnings:\n%s", n, &said)
+	}
+	started := run(t, build(t, same, proxy.WithIO("std")))
+	if got := started.p.Addrs(); len(got) != 1 || len(got["one"]) != 1 {
+		t.Error(got)
+	}
+	started.end()
 }

@@ -35,7 +35,7 @@ func (s *Server) hasCluster(name string) bool {
 func (s *Server) buildListeners() error {
 	return s.cfg.Boot.Listeners(func(it config.Item[*listenerv3.Listener]) error {
 		if s.taken(it.Message.GetName()) {
-			s.logger("config").Warn("listener '" + it.Message.GetName() + "' stands twice: the second is left out")
+			s.standsTwice(it.Message.GetName())
 			if s.cfg.Note != nil {
 				s.cfg.Note(*s.cfg.Boot.Positions().Error(it.Path+".name", config.Error{Kind: config.Invalid,
 					Msg: "a listener named '" + it.Message.GetName() + "' stands before: this one is left out, as in Envoy"}))
@@ -59,6 +59,11 @@ func (s *Server) buildListeners() error {
 		b.whenWarm(s.wait())
 		return nil
 	})
+}
+
+// standsTwice logs that a listener is left out. Safe from any goroutine.
+func (s *Server) standsTwice(name string) {
+	s.logger("config").Warn("listener '" + name + "' stands twice: the second is left out")
 }
 
 // taken tells whether a static listener of that name stands before, be it right or wrong. No name is never taken.

@@ -72,7 +72,14 @@ func (s *Server) Reload(boot *config.Stream, done func(Reloaded)) error {
 	if err != nil {
 		return err
 	}
+	names := map[string]bool{}
 	err = boot.Listeners(func(it config.Item[*listenerv3.Listener]) error {
+		name := it.Message.GetName()
+		if name != "" && names[name] { // as at the start: what serves must not depend on which of the two ways it came
+			s.standsTwice(name)
+			return nil
+		}
+		names[name] = true
 		r.listeners = append(r.listeners, staticListener{p: it.Message, path: it.Path})
 		return nil
 	})
@@ -134,7 +141,7 @@ func (r *reload) finish() {
 			r.s.main.Post(func() {
 				if left--; left == 0 {
 					which := stats.ReloadApplied
-					if len(r.out.Errors) > 0 {
+					if len(r.out.Errors) > 0 || len(r.out.NeedRestart) > 0 {
 						which = stats.ReloadPartial
 					}
 					r.s.countReload(which, stats.ReloadAppliedTime)

@@ -14,8 +14,8 @@ const (
 
 // BootstrapReloads counts bootstraps that were read anew, "server.dragoman.reload.". Nothing of it shows before the first one.
 //
-// applied counts those of which all serves, partial those of which something could not be applied and the old serves on there, refused
-// those that changed nothing. The times are those of the last one that was applied, at least in part, and of the last one that was
+// applied counts those of which all serves, partial those of which something could not be applied or waits for a restart, and the old
+// serves on there, refused those that changed nothing. The times are those of the last one that was applied, at least in part, and of the last one that was
 // refused, in milliseconds since 1970, as Envoy's update_time.
 var BootstrapReloads = api.MustTemplate("bootstrap reloads",
 	api.LazyCounter(ReloadApplied, "applied"),
