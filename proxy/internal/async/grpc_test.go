@@ -190,3 +190,22 @@ func TestGRPCEnds(t *testing.T) {
 		t.Error(k.end, k.messages)
 	}
 }
+
+// However the bytes are cut, the same messages come out.
+func FuzzGRPC(f *testing.F) {
+	f.Add(slices.Concat(xdstest.Frame([]byte("a")), xdstest.Frame(nil), xdstest.Frame([]byte("long"))), uint8(3))
+	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 1}, uint8(1))
+	f.Add([]byte{1, 0, 0, 0, 0}, uint8(5))
+	f.Fuzz(func(t *testing.T, b []byte, cut uint8) {
+		whole, parts := &talk{t: t}, &talk{t: t}
+		async.FeedGRPC(whole, 100, b)
+		var chunks [][]byte
+		for c := range slices.Chunk(b, int(cut)+1) {
+			chunks = append(chunks, c)
+		}
+		async.FeedGRPC(parts, 100, chunks...)
+		if !slices.Equal(whole.messages, parts.messages) || len(b) > 0 && whole.end != parts.end {
+			t.Errorf("%q %q, in parts %q %q", whole.messages, whole.end, parts.messages, parts.end)
+		}
+	})
+}

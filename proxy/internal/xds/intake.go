@@ -266,15 +266,12 @@ func (x *intake) note() {
 // show gives one subscription its update.
 func (x *intake) show(w *streamSub) {
 	w.noted = false
-	x.u = sub.Update{Version: x.version, Resources: x.u.Resources[:0]}
-	x.from = x.from[:0]
+	x.u, x.from = sub.Update{Version: x.version}, nil
 	switch {
 	case len(w.names) > 0:
 		x.allOf(w)
-	case w.seen:
-		for _, i := range x.fresh {
-			x.put(w, i)
-		}
+	case w.seen || len(x.fresh) == len(x.items):
+		x.u.Resources, x.from = x.told, x.fresh
 		x.u.Removed, x.u.Same = x.gone, len(x.items)-len(x.fresh)
 	default:
 		for i := range x.items {
@@ -329,11 +326,7 @@ func (x *intake) put(w *streamSub, n int) {
 	if i.same && !w.seen {
 		i.unpack(x.k.url, x.k.m.s.Options.Resolver)
 	}
-	r := sub.Resource{Name: i.name, Version: i.version, TTL: i.ttl, Body: i.body, Packed: i.packed, Err: i.err, Unchanged: i.same}
-	if r.Err != nil {
-		r.Body = nil
-	}
-	x.u.Resources, x.from = append(x.u.Resources, r), append(x.from, n)
+	x.u.Resources, x.from = append(x.u.Resources, i.resource()), append(x.from, n)
 }
 
 // goStep is one step of a subscription that takes steps.

@@ -74,7 +74,7 @@ typed_extension_protocol_options:
 	}
 	client := async.New(async.Deps{Clusters: m, Root: r.store.Root()})
 	p.streams = &xds.Streams{Main: r.main, Store: r.store, Node: []byte("\x0a\x01n"), Client: func() *async.Client { return client },
-		Warn: func(s string) { r.warns = append(r.warns, s) }}
+		Options: config.Options{AllowUnknownFields: true}, Warn: func(s string) { r.warns = append(r.warns, s) }}
 	if a != nil {
 		p.streams.SetADS(a)
 	}

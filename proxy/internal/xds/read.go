@@ -11,6 +11,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/internal/xdstype"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
 // item is one resource of a response.
@@ -33,8 +34,9 @@ type response struct {
 	nonce      string
 	identifier string
 	items      []item
-	fresh      []int    // indices of those that are not the same
-	gone       []string // sorted names of resources that were there and are no more
+	fresh      []int          // indices of those that are not the same
+	told       []sub.Resource // the fresh ones, as a subscription to all resources is told of them
+	gone       []string       // sorted names of resources that were there and are no more
 	leases     []lease
 	unknown    []*config.Error
 }
@@ -60,7 +62,22 @@ func (d *reader) read(b []byte) response {
 	} else {
 		d.readAll(b)
 	}
+	if x := &d.out; d.wildcard && x.err == nil {
+		x.told = make([]sub.Resource, len(x.fresh))
+		for n, i := range x.fresh {
+			x.told[n] = x.items[i].resource()
+		}
+	}
 	return d.out
+}
+
+// resource is the item as subscriptions are told of it.
+func (i *item) resource() sub.Resource {
+	r := sub.Resource{Name: i.name, Version: i.version, TTL: i.ttl, Body: i.body, Packed: i.packed, Err: i.err, Unchanged: i.same}
+	if r.Err != nil {
+		r.Body = nil
+	}
+	return r
 }
 
 // readAll reads a response in state of the world.
@@ -172,6 +189,13 @@ func (d *reader) add(w *xdstype.Resource) string {
 
 // check runs the rules of a resource's fields, and looks for fields that are unknown.
 func (d *reader) check(body proto.Message) error {
+	if d.opts.OnUnknownField != nil || !d.opts.AllowUnknownFields {
+		list := config.Unknown(body, d.opts.Resolver)
+		if len(list) > 0 && !d.opts.AllowUnknownFields {
+			return list[0]
+		}
+		d.out.unknown = append(d.out.unknown, list...)
+	}
 	if d.opts.SkipValidation {
 		return nil
 	}
