@@ -12,10 +12,9 @@ type segment struct {
 // copies what is borrowed, so that the receiver always owns what it keeps.
 type Buffer struct {
 	pool *Pool
-	segs []segment
-	head int // first live segment
-	n    int // bytes in all
-	one  [2]segment
+	segs []segment // of a pair of the pool, or larger
+	head int       // first live segment
+	n    int       // bytes in all
 }
 
 // Init sets the pool that slabs come from. It must be called before the first write.
@@ -36,17 +35,17 @@ func (b *Buffer) Borrow(p []byte) {
 }
 
 func (b *Buffer) push(s segment) {
-	if b.segs == nil {
-		b.segs = b.one[:0]
-	}
-	if b.head > 0 && b.head == len(b.segs) {
+	switch k := len(b.segs); {
+	case b.segs == nil:
+		b.segs = b.pool.pair()
+	case b.head > 0 && b.head == k:
 		b.segs, b.head = b.segs[:0], 0
+	case k == pairLen && cap(b.segs) == pairLen:
+		old := b.segs
+		b.segs = append(make([]segment, 0, 4*pairLen), old...)
+		b.pool.putPair(old)
 	}
-	outgrown := len(b.segs) == len(b.one) && cap(b.segs) == len(b.one)
 	b.segs = append(b.segs, s)
-	if outgrown {
-		b.one = [2]segment{} // or slabs that were let go live as long as b
-	}
 	b.n += len(s.b)
 }
 
@@ -152,9 +151,13 @@ func (b *Buffer) settle() {
 		b.segs[i] = segment{}
 	}
 	b.head = 0
-	if cap(b.segs) > 64 {
+	switch c := cap(b.segs); {
+	case c == pairLen:
+		b.pool.putPair(b.segs)
 		b.segs = nil
-	} else if b.segs != nil {
+	case c > 64:
+		b.segs = nil
+	default:
 		b.segs = b.segs[:0]
 	}
 }

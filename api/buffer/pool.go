@@ -25,9 +25,10 @@ type Pool struct {
 	// Poison makes every release overwrite the memory. Set it in tests, before first use.
 	Poison bool
 
-	free []*Slab
-	raw  [][]byte
-	live int
+	free  []*Slab
+	raw   [][]byte
+	pairs []*[pairLen]segment
+	live  int
 	// idle is what a pass left behind; Trim lets go of half of it, so that a burst does not pin its peak for ever.
 	low int
 }
@@ -90,6 +91,46 @@ func (s *Slab) release() {
 	}
 	if len(s.buf) == SlabSize && len(p.free) < MaxFree {
 		p.free = append(p.free, s)
+	}
+}
+
+// pairLen is how many runs a Buffer holds before it needs a list of its own: what arrives in a pass is one run mostly, and what is
+// added to it another.
+const pairLen = 2
+
+const (
+	// pairBatch is how many pairs are made at once, and maxFreePairs bounds those that a pool keeps (256 KiB).
+	pairBatch    = 32
+	maxFreePairs = 4096
+)
+
+// pair returns an empty list for pairLen runs. An empty Buffer has none: most of a stream's Buffers are empty all its life.
+func (p *Pool) pair() []segment {
+	if p == nil { // of a Buffer that only shows what it borrows
+		return make([]segment, 0, pairLen)
+	}
+	if len(p.pairs) == 0 {
+		block := make([][pairLen]segment, pairBatch)
+		for i := range block {
+			p.pairs = append(p.pairs, &block[i])
+		}
+	}
+	k := len(p.pairs) - 1
+	s := p.pairs[k]
+	p.pairs[k] = nil
+	p.pairs = p.pairs[:k]
+	return s[:0]
+}
+
+// putPair takes a list of pair back.
+func (p *Pool) putPair(s []segment) {
+	if p == nil {
+		return
+	}
+	pair := (*[pairLen]segment)(s[:pairLen])
+	*pair = [pairLen]segment{}
+	if len(p.pairs) < maxFreePairs {
+		p.pairs = append(p.pairs, pair)
 	}
 }
 

@@ -45,9 +45,13 @@ func (m *HeaderMap) Init(a *Arena) {
 	m.list, m.have, m.arena, m.size, m.formatter = m.list[:0], Set{}, a, 0, nil
 }
 
-// Release forgets all fields and the arena, and keeps the list's memory unless it has grown large.
+// Release forgets all fields and the arena, gives the list back to the worker, and keeps one that has grown unless it is large.
 func (m *HeaderMap) Release() {
-	if cap(m.list) > 128 {
+	switch c := cap(m.list); {
+	case c == listLen && m.arena != nil && m.arena.pool != nil:
+		m.arena.pool.putList(m.list)
+		m.list = nil
+	case c > 128:
 		m.list = nil
 	}
 	m.Init(nil)
@@ -123,7 +127,7 @@ func (m *HeaderMap) Values(dst []string, name string) []string {
 func (m *HeaderMap) AddView(id ID, name, value string) {
 	n := len(m.list)
 	if n == cap(m.list) {
-		m.list = slices.Grow(m.list, max(16, n))
+		m.grow()
 	}
 	// Field by field into its place: a composite literal would be built on the stack first, and copied.
 	m.list = m.list[:n+1]
@@ -131,6 +135,19 @@ func (m *HeaderMap) AddView(id ID, name, value string) {
 	h.Name, h.Value, h.ID = name, value, id
 	m.have[id>>6] |= 1 << (id & 63)
 	m.size += len(name) + len(value)
+}
+
+func (m *HeaderMap) grow() {
+	old := m.list
+	pooled := m.arena != nil && m.arena.pool != nil
+	if cap(old) == 0 && pooled {
+		m.list = m.arena.pool.getList()
+		return
+	}
+	m.list = slices.Grow(old, max(listLen, len(old)))
+	if cap(old) == listLen && pooled {
+		m.arena.pool.putList(old)
+	}
 }
 
 // Add appends a field with an ID and a value that is copied.
@@ -337,11 +354,50 @@ type ArenaPool struct {
 	Poison bool
 	first  [][]byte
 	next   [][]byte
+	lists  []*[listLen]Header
 	live   int
 }
 
-// maxFreeArenas bounds the chunks of each size that a pool keeps (1 and 4 MiB).
+// maxFreeArenas bounds the chunks of each size, and the lists, that a pool keeps (1, 4 and 0.5 MiB).
 const maxFreeArenas = 1024
+
+// A map begins with a list of listLen fields, of which listBatch are made at once for the reason of chunkBatch.
+const (
+	listLen   = 12
+	listBatch = 16
+)
+
+func (p *ArenaPool) getList() []Header {
+	if len(p.lists) == 0 {
+		block := make([][listLen]Header, listBatch)
+		for i := range block {
+			p.lists = append(p.lists, &block[i])
+		}
+	}
+	k := len(p.lists) - 1
+	l := p.lists[k]
+	p.lists[k] = nil
+	p.lists = p.lists[:k]
+	return l[:0]
+}
+
+// putList takes a list of getList back.
+func (p *ArenaPool) putList(list []Header) {
+	if len(p.lists) >= maxFreeArenas {
+		return
+	}
+	if p.Poison {
+		for i := range list {
+			list[i] = Header{Name: poisoned, Value: poisoned}
+		}
+	} else {
+		clear(list)
+	}
+	p.lists = append(p.lists, (*[listLen]Header)(list[:listLen]))
+}
+
+// poisoned is in the fields of lists that were given back.
+const poisoned = "\xdb\xdb\xdb\xdb"
 
 // Live returns how many chunks are in use.
 func (p *ArenaPool) Live() int { return p.live }

@@ -112,30 +112,44 @@ var nextID atomic.Uint64
 
 // New returns a Conn on an accepted socket, or on one that is connecting. Nothing happens before Start.
 func New(w *event.Worker, h event.Handle, tr Transport) *Conn {
-	c := &Conn{w: w, l: locals.Get(w), h: h, tr: tr, state: open, maxUnread: MaxUnread}
+	c := &Conn{}
+	c.Init(w, h, tr)
+	return c
+}
+
+// Init is New for a Conn that lies in its owner's own object, as most do: a connection is one object of the heap then instead of two.
+// c must be zero.
+func (c *Conn) Init(w *event.Worker, h event.Handle, tr Transport) {
+	c.w, c.l, c.h, c.tr = w, locals.Get(w), h, tr
+	c.state, c.maxUnread = open, MaxUnread
 	c.Info.ID = nextID.Add(1) - 1
 	c.Info.Start = w.Now()
-	return c
 }
 
 // Dial starts a connection. An error that the kernel reports at once is told by OnClose in a later pass, so that callers see
 // one order of events.
 func Dial(w *event.Worker, spec *event.ConnectSpec, tr Transport, hd Handler) *Conn {
+	c := &Conn{}
+	c.Dial(w, spec, tr, hd)
+	return c
+}
+
+// Dial is Init for a connection that is to be made.
+func (c *Conn) Dial(w *event.Worker, spec *event.ConnectSpec, tr Transport, hd Handler) {
 	h, e := w.Driver.Connect(spec)
-	c := New(w, h, tr)
+	c.Init(w, h, tr)
 	c.handler = hd
 	c.state = connecting
 	c.Info.Remote = spec.Address
 	if h == event.NoHandle {
 		c.why = Closed{Failed: true, Errno: e}
 		c.queue()
-		return c
+		return
 	}
 	if err := w.Register(h, c); err != nil {
 		c.why = Closed{Failed: true, Errno: syscall.ENOMEM}
 		c.queue()
 	}
-	return c
 }
 
 // Start registers an accepted connection and begins to read.

@@ -32,7 +32,14 @@ type runner struct {
 // DialAny is Dial for a host with several addresses, which are tried in their order: the next one as soon as one has failed, or has not
 // answered for 300 ms. opened is called for each attempt but the first. The addresses are only read.
 func DialAny(w *event.Worker, spec *event.ConnectSpec, addresses []network.Address, tr Transport, hd Handler, opened func()) *Conn {
-	c := New(w, event.NoHandle, tr)
+	c := &Conn{}
+	c.DialAny(w, spec, addresses, tr, hd, opened)
+	return c
+}
+
+// DialAny is the function for a Conn that lies in its owner's own object, see Init.
+func (c *Conn) DialAny(w *event.Worker, spec *event.ConnectSpec, addresses []network.Address, tr Transport, hd Handler, opened func()) {
+	c.Init(w, event.NoHandle, tr)
 	c.handler = hd
 	c.state = connecting
 	c.Info.Remote = spec.Address
@@ -40,7 +47,6 @@ func DialAny(w *event.Worker, spec *event.ConnectSpec, addresses []network.Addre
 	r.timer.Fn = r.onTimer
 	c.l.races[c] = r
 	r.next(true)
-	return c
 }
 
 // next begins the next attempt. Without one that is under way the race is lost.

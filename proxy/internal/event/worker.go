@@ -185,11 +185,18 @@ func (w *Worker) Arm(t *Timer, d time.Duration) {
 }
 
 // Disarm stops t. It is cheap: the timer's memory stays known to the wheel until its old time has come, so call Remove instead
-// when that memory is given up.
-func (w *Worker) Disarm(t *Timer) { t.deadline = 0 }
+// when that memory is given up. nil is a timer that was never made.
+func (w *Worker) Disarm(t *Timer) {
+	if t != nil {
+		t.deadline = 0
+	}
+}
 
-// Remove stops t and forgets it.
+// Remove stops t and forgets it. nil is a timer that was never made.
 func (w *Worker) Remove(t *Timer) {
+	if t == nil {
+		return
+	}
 	t.deadline = 0
 	if t.queued {
 		w.timers.unlink(t)

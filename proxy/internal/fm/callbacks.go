@@ -103,21 +103,21 @@ func (hf *half) takes(d *direction) bool {
 // add puts data behind what a holds.
 func (a *active) add(d *direction, data *buffer.Buffer, streaming bool) {
 	hf := d.half(a)
-	if data == &hf.held {
+	if hf.kept != nil && data == &hf.held {
 		return
 	}
 	if !hf.takes(d) {
 		data.Reset()
 		return
 	}
-	hf.held.Move(data)
-	hf.flags |= kept
+	s := a.s
+	s.keeps(hf).held.Move(data)
 	if streaming {
 		hf.flags |= watermark
 	} else {
 		hf.flags &^= watermark
 	}
-	a.s.checkLimit(d, hf)
+	s.checkLimit(d, hf)
 }
 
 // inject passes data to the filters after a at once; a head that a still holds goes first, trailers that it holds last.
@@ -129,8 +129,8 @@ func (a *active) inject(d *direction, data *buffer.Buffer, end bool) {
 		return
 	}
 	if hf.flags&passing != 0 { // what goes before is on the stack
-		hf.held.Move(data)
-		hf.flags |= again | kept
+		s.keeps(hf).held.Move(data)
+		hf.flags |= again
 		if end && hf.flags&trailersHeld == 0 {
 			hf.flags |= endHeld
 		}
@@ -163,6 +163,9 @@ func (a *active) addTrailers(d *direction, k int) *http.HeaderMap {
 	s := a.s
 	if d.trailers != nil {
 		return d.trailers
+	}
+	if s.madeTrailers == nil {
+		s.madeTrailers = &[2]http.HeaderMap{}
 	}
 	t := &s.madeTrailers[k]
 	t.Init(s.owner.Arena())
@@ -212,6 +215,9 @@ func (a *active) ResetStream(reason http.ResetReason) {
 func (a *active) SubscribeWatermarks(f func(above bool)) {
 	if a.s.destroyed {
 		return
+	}
+	if a.s.watchers == nil {
+		a.s.watchers = a.s.watcher[:0]
 	}
 	a.s.watchers = append(a.s.watchers, f)
 	if a.s.above > 0 {

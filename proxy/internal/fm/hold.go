@@ -10,8 +10,8 @@ func (s *Stream) queue(d *direction, hf *half, data *buffer.Buffer, end bool) {
 		data.Reset()
 		return
 	}
-	hf.ahead.Move(data)
-	hf.flags |= queued | kept
+	s.keeps(hf).ahead.Move(data)
+	hf.flags |= queued
 	if end {
 		hf.flags |= aheadEnd
 	}
@@ -24,8 +24,8 @@ func (s *Stream) takeQueued(d *direction, pos int, hf *half) {
 	for hf.flags&(queued|open|inCall|passing) == queued|open {
 		was := hf.flags
 		hf.flags &^= queued | aheadEnd | aheadTrailers
-		if hf.ahead.Len() > 0 || was&aheadEnd != 0 {
-			s.data(d, pos, &hf.ahead, was&aheadEnd != 0)
+		if hf.aheadLen() > 0 || was&aheadEnd != 0 {
+			s.data(d, pos, &s.keeps(hf).ahead, was&aheadEnd != 0)
 			if s.gone(d, gen) {
 				return
 			}
@@ -77,7 +77,7 @@ func (s *Stream) release(d *direction, pos int, hf *half, more *buffer.Buffer) {
 // passOn is one round of release: head, bytes, end or trailers, in this order.
 func (s *Stream) passOn(d *direction, pos int, hf *half, more *buffer.Buffer) {
 	gen := s.gen
-	body := &hf.going
+	body := &s.keeps(hf).going
 	switch {
 	case hf.held.Len() > 0:
 		if more != nil {
@@ -130,7 +130,7 @@ func (s *Stream) checkLimit(d *direction, hf *half) {
 	if s.limit == 0 || hf.flags&paused != 0 {
 		return
 	}
-	n := hf.held.Len() + hf.ahead.Len()
+	n := hf.heldLen() + hf.aheadLen()
 	if n <= s.limit {
 		return
 	}
@@ -148,7 +148,7 @@ func (s *Stream) checkLimit(d *direction, hf *half) {
 
 // over tells whether a filter would keep too much with n bytes more, and that is an error.
 func (s *Stream) over(hf *half, n int) bool {
-	return s.limit > 0 && hf.flags&watermark == 0 && hf.held.Len()+hf.ahead.Len()+n > s.limit
+	return s.limit > 0 && hf.flags&watermark == 0 && hf.heldLen()+hf.aheadLen()+n > s.limit
 }
 
 // tooLarge answers a body that is more than a filter may buffer.
@@ -163,7 +163,7 @@ func (s *Stream) tooLarge(d *direction) {
 
 // relax lets the sender go on once a filter keeps no more than half of the limit, as Envoy's low watermark.
 func (s *Stream) relax(d *direction, hf *half) {
-	if hf.flags&paused != 0 && (s.limit == 0 || hf.held.Len()+hf.ahead.Len() <= s.limit/2) {
+	if hf.flags&paused != 0 && (s.limit == 0 || hf.heldLen()+hf.aheadLen() <= s.limit/2) {
 		s.unpause(d, hf)
 	}
 }
@@ -235,9 +235,9 @@ func (s *Stream) buffered(d *direction, a *active) *buffer.Buffer {
 
 func (h *half) front() *buffer.Buffer {
 	switch {
-	case h.held.Len() > 0:
+	case h.heldLen() > 0:
 		return &h.held
-	case h.ahead.Len() > 0:
+	case h.aheadLen() > 0:
 		return &h.ahead
 	}
 	return nil

@@ -126,7 +126,7 @@ func (s *Stream) headers(d *direction, pos int, end bool) {
 				return
 			}
 			hf.flags &^= inCall
-			if st != filter.HeadersContinue || hf.flags&^(open|passing|kept) != seen || hf.held.Len() > 0 {
+			if st != filter.HeadersContinue || hf.flags&^(open|passing|used) != seen || hf.heldLen() > 0 {
 				s.afterHeaders(d, pos, a, hf, st, end)
 				return
 			}
@@ -194,7 +194,7 @@ func (s *Stream) data(d *direction, pos int, data *buffer.Buffer, end bool) {
 				return
 			}
 			hf.flags &^= inCall
-			if st != filter.DataContinue || hf.flags&(headHeld|trailersHeld|queued|paused) != 0 || hf.held.Len() > 0 {
+			if st != filter.DataContinue || hf.flags&(headHeld|trailersHeld|queued|paused) != 0 || hf.heldLen() > 0 {
 				s.afterData(d, pos, a, hf, st, data)
 				return
 			}
@@ -212,7 +212,7 @@ func (s *Stream) afterData(d *direction, pos int, a *active, hf *half, st filter
 	switch st {
 	case filter.DataContinue:
 		// The last piece counts too: a filter that waits for the whole body gets none that is over the limit.
-		if hf.flags&headHeld != 0 || hf.held.Len() > 0 {
+		if hf.flags&headHeld != 0 || hf.heldLen() > 0 {
 			if s.over(hf, data.Len()) {
 				s.tooLarge(d)
 				data.Reset()
@@ -223,11 +223,11 @@ func (s *Stream) afterData(d *direction, pos int, a *active, hf *half, st filter
 		data.Reset()
 		return
 	case filter.DataStopIterationAndBuffer:
-		hf.flags = hf.flags&^watermark | kept
-		hf.held.Move(data)
+		hf.flags &^= watermark
+		s.keeps(hf).held.Move(data)
 	case filter.DataStopIterationAndWatermark:
-		hf.flags |= watermark | kept
-		hf.held.Move(data)
+		hf.flags |= watermark
+		s.keeps(hf).held.Move(data)
 	case filter.DataStopIterationNoBuffer:
 		data.Reset()
 	default:
@@ -267,7 +267,7 @@ func (s *Stream) trailers(d *direction, pos int) {
 			case st != filter.TrailersContinue:
 				s.bug(a, "unknown trailers status")
 				return
-			case hf.flags&(headHeld|trailersHeld|queued|paused) != trailersHeld || hf.held.Len() > 0:
+			case hf.flags&(headHeld|trailersHeld|queued|paused) != trailersHeld || hf.heldLen() > 0:
 				s.release(d, pos, hf, nil)
 				return
 			}

@@ -71,10 +71,11 @@ type Stream struct {
 	enc   direction
 	limit int
 
-	madeTrailers [2]http.HeaderMap
+	madeTrailers *[2]http.HeaderMap // nil mostly
 	replyBody    buffer.Buffer
 
 	watchers []func(bool)
+	watcher  [1]func(bool) // where watchers begins: the terminal filter's is there mostly
 	// above counts the reasons for which the client takes no more.
 	above int
 
@@ -116,9 +117,39 @@ type active struct {
 // half is what there is between a filter and the next one in one direction.
 type half struct {
 	flags flags
-	// held is what the filter has seen and keeps, and what it has added. going is what was held and is being passed on. ahead is
-	// what the filter has not seen yet.
-	held, going, ahead buffer.Buffer
+	// kept is nil until the filter keeps something; it stays with the place in the chain, for the next stream.
+	*kept
+}
+
+// kept is what is kept at a filter in one direction. held is what the filter has seen and keeps, and what it has added. going is what
+// was held and is being passed on. ahead is what the filter has not seen yet.
+type kept struct{ held, going, ahead buffer.Buffer }
+
+// keeps returns what is kept at h, for more to come.
+func (s *Stream) keeps(h *half) *kept {
+	h.flags |= used
+	if h.kept == nil {
+		k, pool := &kept{}, &s.owner.Worker().Bufs
+		k.held.Init(pool)
+		k.going.Init(pool)
+		k.ahead.Init(pool)
+		h.kept = k
+	}
+	return h.kept
+}
+
+func (h *half) heldLen() int {
+	if h.kept == nil {
+		return 0
+	}
+	return h.held.Len()
+}
+
+func (h *half) aheadLen() int {
+	if h.kept == nil {
+		return 0
+	}
+	return h.ahead.Len()
 }
 
 // flags is the state of a half.
@@ -144,8 +175,8 @@ const (
 	// watermark: flow control at the limit instead of an error. paused: the sender is held back.
 	watermark
 	paused
-	// kept: the buffers have been used.
-	kept
+	// used: something has been kept.
+	used
 )
 
 // Init makes s ready for a request with the filters of chain. limit is the buffer limit in bytes, 0 for none.
@@ -197,12 +228,8 @@ func (s *Stream) build(chain *Chain) {
 			s.acts = s.acts[:k]
 		}
 	}
-	pool := &s.owner.Worker().Bufs
 	for i := range s.acts {
 		a := &s.acts[i]
-		if a.halves[0].held.Pool() != pool {
-			a.initBuffers(pool)
-		}
 		if a.sides&filter.Decoder != 0 {
 			s.dec.skip = false
 		}
@@ -210,15 +237,6 @@ func (s *Stream) build(chain *Chain) {
 			s.enc.skip = false
 		}
 		a.f.SetCallbacks(a)
-	}
-}
-
-func (a *active) initBuffers(pool *buffer.Pool) {
-	for k := range a.halves {
-		h := &a.halves[k]
-		h.held.Init(pool)
-		h.going.Init(pool)
-		h.ahead.Init(pool)
 	}
 }
 
@@ -255,7 +273,7 @@ func (s *Stream) Destroy() {
 		a.f.OnDestroy()
 		for k := range a.halves {
 			h := &a.halves[k]
-			if h.flags&kept != 0 {
+			if h.flags&used != 0 {
 				h.drop()
 			}
 			h.flags = 0
@@ -278,6 +296,9 @@ func (s *Stream) Destroy() {
 }
 
 func (h *half) drop() {
+	if h.kept == nil {
+		return
+	}
 	h.held.Reset()
 	h.going.Reset()
 	h.ahead.Reset()

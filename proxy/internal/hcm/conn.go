@@ -23,6 +23,7 @@ type Conn struct {
 	c     *conn.Conn
 	w     *event.Worker
 	codec codec.ServerConn
+	one   h1.Server // the codec of HTTP/1
 	l     *local
 
 	first, last *Stream // streams in progress
@@ -120,11 +121,11 @@ func (h *Conn) start(isH2 bool) {
 	st.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxHttp1Total))
 	st.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxHttp1Active), 1)
 	st.Inc(h.cfg.H1Stats.Counter(stats.HTTP1InUse))
-	c := h1.NewServer(h, h.c, &h.cfg.H1, &h.l.h1)
+	h.one.Init(h, h.c, &h.cfg.H1, &h.l.h1)
 	if h.c.Info.TLS != nil {
-		c.SetSecure()
+		h.one.SetSecure()
 	}
-	h.codec = c
+	h.codec = &h.one
 }
 
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")

@@ -56,9 +56,9 @@ func (s *Stream) finish() {
 	h := s.h
 	w := h.w
 	w.Disarm(&s.idle)
-	w.Disarm(&s.request)
-	w.Disarm(&s.maxDuration)
-	w.Disarm(&s.periodic)
+	w.Disarm(s.request)
+	w.Disarm(s.maxDuration)
+	w.Disarm(s.periodic)
 	if s.broken {
 		s.inf.Flags.Set(stream.DownstreamProtocolError)
 	}
@@ -127,5 +127,5 @@ func (s *Stream) onPeriodic() {
 	wire := s.enc.WireBytes()
 	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
 	s.h.cfg.Logs.Log(w, &s.inf, accesslog.DownstreamPeriodic)
-	w.Arm(&s.periodic, s.h.cfg.LogInterval)
+	s.arm(&s.periodic, (*Stream).onPeriodic, s.h.cfg.LogInterval)
 }

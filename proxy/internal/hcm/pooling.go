@@ -2,6 +2,7 @@ package hcm
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
@@ -41,11 +42,14 @@ func (l *local) get() *Stream {
 	return freelist.Take(&l.free, initStream)
 }
 
-func initStream(s *Stream) {
-	s.idle.Fn = s.onIdle
-	s.request.Fn = s.onRequestTimeout
-	s.maxDuration.Fn = s.onMaxDuration
-	s.periodic.Fn = s.onPeriodic
+func initStream(s *Stream) { s.idle.Fn = s.onIdle }
+
+// arm arms one of the timers that few requests need; it stays with s for the next of them.
+func (s *Stream) arm(t **event.Timer, expired func(*Stream), d time.Duration) {
+	if *t == nil {
+		*t = &event.Timer{Fn: func() { expired(s) }}
+	}
+	s.h.w.Arm(*t, d)
 }
 
 // bury takes s out of use at the end of the pass.
@@ -66,9 +70,9 @@ func (l *local) Flush() {
 			l.free = append(l.free, s)
 		} else {
 			l.w.Remove(&s.idle)
-			l.w.Remove(&s.request)
-			l.w.Remove(&s.maxDuration)
-			l.w.Remove(&s.periodic)
+			l.w.Remove(s.request)
+			l.w.Remove(s.maxDuration)
+			l.w.Remove(s.periodic)
 		}
 	}
 	l.dead = l.dead[:0]

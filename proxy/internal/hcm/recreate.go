@@ -51,7 +51,7 @@ func (s *Stream) restart() {
 	s.countBegin()
 	s.inf.RequestDone, s.inf.RequestHeaders = h.w.Now(), &s.req
 	if cfg.MaxStreamDuration > 0 {
-		h.w.Arm(&s.maxDuration, cfg.MaxStreamDuration)
+		s.arm(&s.maxDuration, (*Stream).onMaxDuration, cfg.MaxStreamDuration)
 	}
 	s.touch()
 	s.table = cfg.table(&s.req)

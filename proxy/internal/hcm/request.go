@@ -136,11 +136,11 @@ func (s *Stream) duration(e *route.Entry) {
 		}
 	}
 	if off {
-		w.Disarm(&s.maxDuration)
+		w.Disarm(s.maxDuration)
 		return
 	}
 	left := limit - time.Duration(w.Now()-s.inf.Start)
-	w.Arm(&s.maxDuration, max(left, 1))
+	s.arm(&s.maxDuration, (*Stream).onMaxDuration, max(left, 1))
 }
 
 // mayUpgrade tells whether a request for another protocol may have it, and which filters it gets. Without a route it goes on to be

@@ -38,9 +38,10 @@ type Stream struct {
 
 	idleTimeout int64 // ns, of this stream
 	idle        event.Timer
-	request     event.Timer // request_timeout, request_headers_timeout
-	maxDuration event.Timer
-	periodic    event.Timer // access_log_flush_interval
+	// Timers that few requests need are made when they do.
+	request     *event.Timer // request_timeout, request_headers_timeout
+	maxDuration *event.Timer
+	periodic    *event.Timer // access_log_flush_interval
 
 	streamState
 }
@@ -95,15 +96,15 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	s.touch()
 	switch {
 	case cfg.RequestHeadersTimeout > 0:
-		w.Arm(&s.request, cfg.RequestHeadersTimeout)
+		s.arm(&s.request, (*Stream).onRequestTimeout, cfg.RequestHeadersTimeout)
 	case cfg.RequestTimeout > 0:
-		w.Arm(&s.request, cfg.RequestTimeout)
+		s.arm(&s.request, (*Stream).onRequestTimeout, cfg.RequestTimeout)
 	}
 	if cfg.MaxStreamDuration > 0 {
-		w.Arm(&s.maxDuration, cfg.MaxStreamDuration)
+		s.arm(&s.maxDuration, (*Stream).onMaxDuration, cfg.MaxStreamDuration)
 	}
 	if cfg.LogInterval > 0 {
-		w.Arm(&s.periodic, cfg.LogInterval)
+		s.arm(&s.periodic, (*Stream).onPeriodic, cfg.LogInterval)
 	}
 	s.countBegin()
 }
@@ -140,9 +141,9 @@ func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
 	h, cfg := s.h, s.h.cfg
 	s.decoding = true
 	if cfg.RequestHeadersTimeout > 0 {
-		h.w.Disarm(&s.request)
+		h.w.Disarm(s.request)
 		if cfg.RequestTimeout > 0 && !end {
-			h.w.Arm(&s.request, cfg.RequestTimeout)
+			s.arm(&s.request, (*Stream).onRequestTimeout, cfg.RequestTimeout)
 		}
 	}
 	if end {
@@ -209,7 +210,7 @@ func (s *Stream) bufferLimit() int {
 func (s *Stream) endRequest() {
 	s.requestDone = true
 	s.inf.RequestDone = s.h.w.Now()
-	s.h.w.Disarm(&s.request)
+	s.h.w.Disarm(s.request)
 }
 
 // DecodeData is the codec's call: body bytes.

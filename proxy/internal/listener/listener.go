@@ -8,7 +8,6 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/network"
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -145,10 +144,11 @@ func (l *Listener) enter() bool {
 
 // begin starts a connection on its worker.
 func (l *Listener) begin(w *event.Worker, h event.Handle, local, peer network.Address) {
-	c := conn.New(w, h, nil)
+	s := &session{l: l}
+	c := &s.c
+	c.Init(w, h, nil)
 	c.Info.Local, c.Info.Remote = local, peer
 	c.Info.From = l.entrance
-	s := &session{l: l, c: c}
 	s.link()
 	if len(l.Filters) > 0 {
 		s.filter()

@@ -15,7 +15,7 @@ import (
 // is who serves it at the time: listener filters, then the chain. owner: worker.
 type session struct {
 	l *Listener
-	c *conn.Conn
+	c conn.Conn
 	conn.Handler
 	chain      *Chain // nil before it is chosen, and without one
 	next, prev *session
@@ -118,7 +118,7 @@ func (s *session) serve(chain *Chain) {
 	if chain.Transport != nil {
 		tr = chain.Transport.New(s.w())
 	}
-	s.Handler = chain.handler(s.c, &tr)
+	s.Handler = chain.handler(&s.c, &tr)
 	if s.Handler == nil {
 		s.w().Stats.Inc(l.ConfigStats.Counter(stats.ListenerConfigNetworkExtensionConfigMissing))
 		s.Handler = nobody{}

@@ -27,8 +27,9 @@ const (
 // Conn is one upstream connection of a Pool. It is the handler of its socket and of its codec. owner: worker.
 type Conn struct {
 	pool       *Pool
-	nc         *conn.Conn
+	nc         conn.Conn
 	codec      codec.ClientConn
+	one        h1.Client // the codec of HTTP/1
 	next, prev *Conn
 	in         *list
 
@@ -68,7 +69,7 @@ var (
 func (c *Conn) Info() *network.ConnInfo { return &c.nc.Info }
 
 // NetConn returns the connection itself.
-func (c *Conn) NetConn() *conn.Conn { return c.nc }
+func (c *Conn) NetConn() *conn.Conn { return &c.nc }
 
 // Host returns the host at the other end.
 func (c *Conn) Host() *host.Host { return c.pool.host }
@@ -101,21 +102,22 @@ func (p *Pool) open() {
 	opened(p.w, s, p.host)
 	c.timer.Fn = c.onTimer
 	p.w.Arm(&c.timer, s.ConnectTimeout)
-	c.nc = dial(p.w, s, p.host, transport(p.w, s, p.host, p.protocol.alpn(), p.Names), c)
+	dial(&c.nc, p.w, s, p.host, transport(p.w, s, p.host, p.protocol.alpn(), p.Names), c)
 	c.nc.SetCounter(c)
 	c.nc.SetLimit(int(s.BufferLimit))
 	// A server may send all it has and close while a slow client makes us pause: its FIN must not overtake its bytes.
 	c.nc.EnableHalfClose()
 }
 
-// dial connects to a host. One with several addresses counts a connection for each that is tried, as in Envoy.
-func dial(w *event.Worker, s *Settings, h *host.Host, tr conn.Transport, hd conn.Handler) *conn.Conn {
+// dial connects c to a host. One with several addresses counts a connection for each that is tried, as in Envoy.
+func dial(c *conn.Conn, w *event.Worker, s *Settings, h *host.Host, tr conn.Transport, hd conn.Handler) {
 	spec := &event.ConnectSpec{Address: h.Current(), Source: s.Source, Options: s.Sockets}
 	all := h.Addresses()
 	if len(all) == 0 {
-		return conn.Dial(w, spec, tr, hd)
+		c.Dial(w, spec, tr, hd)
+		return
 	}
-	return conn.DialAny(w, spec, all, tr, hd, func() {
+	c.DialAny(w, spec, all, tr, hd, func() {
 		w.Stats.Inc(s.Stats.Counter(stats.ClusterUpstreamCxTotal))
 		h.CxTotal.Add(1)
 	})
@@ -301,7 +303,7 @@ func (c *Conn) makeCodec() {
 		c.protocol = http.HTTP2
 		o := *s.H2
 		o.Stats = stats.Cluster.Block(s.Stats, stats.ClusterHTTP2)
-		h := h2.NewClient(c, c.nc, &pools.h2, &o)
+		h := h2.NewClient(c, &c.nc, &pools.h2, &o)
 		c.codec = h
 		if s.Keepalive > 0 || s.KeepaliveIdle > 0 {
 			c.alive = newKeepalive(c, h)
@@ -313,7 +315,8 @@ func (c *Conn) makeCodec() {
 		return
 	}
 	c.protocol = http.HTTP11
-	c.codec = h1.NewClient(c, c.nc, s.H1, &pools.h1)
+	c.one.Init(c, &c.nc, s.H1, &pools.h1)
+	c.codec = &c.one
 	c.nc.SetMaxUnread(s.H1.MaxHeadBytes)
 	if p.protocol == Auto {
 		p.countProtocol(false)

@@ -18,7 +18,7 @@ type TCPConn struct {
 
 	s         *Settings
 	w         *event.Worker
-	nc        *conn.Conn
+	nc        conn.Conn
 	host      *host.Host
 	breakers  *Breakers
 	timer     event.Timer
@@ -48,14 +48,14 @@ func DialTCP(w *event.Worker, s *Settings, h *host.Host, prio Priority, hd conn.
 	opened(w, s, h)
 	t.timer.Fn = t.onTimeout
 	w.Arm(&t.timer, s.ConnectTimeout)
-	t.nc = dial(w, s, h, transport(w, s, h, nil, Names{}), t)
+	dial(&t.nc, w, s, h, transport(w, s, h, nil, Names{}), t)
 	t.nc.SetCounter(t)
 	t.nc.SetLimit(int(s.BufferLimit))
 	return t, http.ResetNone
 }
 
 // NetConn returns the connection itself.
-func (t *TCPConn) NetConn() *conn.Conn { return t.nc }
+func (t *TCPConn) NetConn() *conn.Conn { return &t.nc }
 
 // Host returns the host at the other end.
 func (t *TCPConn) Host() *host.Host { return t.host }

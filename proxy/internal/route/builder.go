@@ -43,7 +43,8 @@ type compiler struct {
 	plugins map[string]proto.Message
 	all     sharedLevel // of the route configuration
 
-	expressions map[string]expression // that were compiled already
+	expressions map[string]expression  // that were compiled already
+	joined      map[joinKey]*Mutations // likewise
 
 	validate bool
 	specific bool // most_specific_header_mutations_wins

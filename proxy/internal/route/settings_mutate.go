@@ -71,6 +71,19 @@ func (c *compiler) level(l headerLevel) (req, resp []mutation, err error) {
 // join orders the levels: most specific first, so that the least specific has the last word, unless the configuration asks for
 // the opposite.
 func (c *compiler) join(levels [][]mutation) *Mutations {
+	// Most routes have no level of their own: those that share theirs share the result, too.
+	var k joinKey
+	for i, l := range levels {
+		if len(l) > 0 {
+			k[i] = &l[0]
+		}
+	}
+	if k == (joinKey{}) {
+		return nil
+	}
+	if m, ok := c.joined[k]; ok {
+		return m
+	}
 	m := &Mutations{}
 	for i := range levels {
 		if c.specific {
@@ -80,11 +93,17 @@ func (c *compiler) join(levels [][]mutation) *Mutations {
 			m.levels = append(m.levels, newLevel(levels[i]))
 		}
 	}
-	if len(m.levels) == 0 {
-		return nil
+	if k[0] == nil {
+		if c.joined == nil {
+			c.joined = map[joinKey]*Mutations{}
+		}
+		c.joined[k] = m
 	}
 	return m
 }
+
+// joinKey tells levels apart by their first steps; the first is the route's own.
+type joinKey [3]*mutation
 
 // first puts a level before all others.
 func first(steps []mutation, m *Mutations) *Mutations {

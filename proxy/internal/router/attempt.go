@@ -20,14 +20,15 @@ type attempt struct {
 	l    *local
 	req  pool.Request
 	resp http.HeaderMap
-	tail http.HeaderMap // the answer's trailers
+	tail *http.HeaderMap // made when there are some: the answer's trailers
 	// pending is what arrived before it could be sent.
 	pending buffer.Buffer
-	perTry  event.Timer
-	idle    event.Timer // per_try_idle_timeout
-	life    event.Timer // max_stream_duration of the upstream
-	rec     *record     // for upstream access logs; nil mostly
-	filters *upFilters  // nil mostly
+	// Timers that few requests need are made when they do.
+	perTry  *event.Timer
+	idle    *event.Timer // per_try_idle_timeout
+	life    *event.Timer // max_stream_duration of the upstream
+	rec     *record      // for upstream access logs; nil mostly
+	filters *upFilters   // nil mostly
 
 	attemptState
 }
@@ -122,13 +123,13 @@ func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 		r.head.SetConst(http.Scheme, scheme)
 	}
 	if r.perTryIdle > 0 {
-		r.w.Arm(&a.idle, r.perTryIdle)
+		a.arm(&a.idle, (*attempt).onIdle, r.perTryIdle)
 	}
 	if r.websocket && r.perTry > 0 {
-		r.w.Arm(&a.perTry, r.perTry)
+		a.arm(&a.perTry, (*attempt).onPerTry, r.perTry)
 	}
 	if r.maxDuration > 0 {
-		r.w.Arm(&a.life, r.maxDuration)
+		a.arm(&a.life, (*attempt).onLife, r.maxDuration)
 	}
 	if a.chained {
 		a.pump()
@@ -228,7 +229,7 @@ func (a *attempt) ended() {
 	r := a.r
 	a.up.LastTx = r.w.Now()
 	if r.perTry > 0 && a.open && !a.gotHeaders {
-		r.w.Arm(&a.perTry, r.perTry)
+		a.arm(&a.perTry, (*attempt).onPerTry, r.perTry)
 	}
 }
 
@@ -276,7 +277,7 @@ func (a *attempt) sendTrailers(t *http.HeaderMap) {
 // touch puts the per-try idle timeout off.
 func (a *attempt) touch() {
 	if a.r.perTryIdle > 0 && a.open {
-		a.r.w.Arm(&a.idle, a.r.perTryIdle)
+		a.arm(&a.idle, (*attempt).onIdle, a.r.perTryIdle)
 	}
 }
 
@@ -392,12 +393,15 @@ func (a *attempt) DecodeTrailers(t *http.HeaderMap) {
 	a.closeStream()
 	if a.r.has(a) {
 		// The codec's map goes with its stream; encoding filters may hold the trailers longer.
+		if a.tail == nil {
+			a.tail = &http.HeaderMap{}
+		}
 		a.tail.Init(a.r.head.Arena())
 		a.tail.CopyFrom(t)
 		if a.chained {
-			a.filters.fm.EncodeTrailers(&a.tail)
+			a.filters.fm.EncodeTrailers(a.tail)
 		} else {
-			a.answerTrailers(&a.tail)
+			a.answerTrailers(a.tail)
 		}
 	}
 	a.cutOff()
@@ -503,9 +507,9 @@ func (a *attempt) putWire(b *codec.Bytes) {
 
 func (a *attempt) disarm() {
 	w := a.r.w
-	w.Disarm(&a.perTry)
-	w.Disarm(&a.idle)
-	w.Disarm(&a.life)
+	w.Disarm(a.perTry)
+	w.Disarm(a.idle)
+	w.Disarm(a.life)
 }
 
 // drop gives the attempt up if it is under way, without a word to the router, and puts it back.
@@ -562,7 +566,9 @@ func (a *attempt) finish() {
 func (a *attempt) release() {
 	a.pending.Reset()
 	a.resp.Release()
-	a.tail.Release()
+	if a.tail != nil {
+		a.tail.Release()
+	}
 	a.attemptState = attemptState{}
 }
 

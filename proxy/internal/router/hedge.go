@@ -48,8 +48,8 @@ func (r *Router) slowTry(a *attempt) {
 	if a.retried {
 		return
 	}
-	r.w.Disarm(&a.perTry)
-	r.w.Disarm(&a.idle)
+	r.w.Disarm(a.perTry)
+	r.w.Disarm(a.idle)
 	if m := a.host.Monitor; m != nil {
 		code, _ := r.timeoutCode()
 		m.PutResponse(code)
@@ -85,7 +85,7 @@ func (r *Router) pending(a *attempt) bool {
 
 // wins makes a the attempt that answers. The others are given up.
 func (r *Router) wins(a *attempt) {
-	r.w.Disarm(&r.backoff)
+	r.w.Disarm(r.backoff)
 	r.waiting = false
 	if a.up != &r.info.Upstream {
 		r.info.Upstream = *a.up

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"time"
+
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 )
@@ -35,7 +37,6 @@ func (l *local) get() *Router {
 
 func initRouter(r *Router) {
 	r.timer.Fn = r.onTimeout
-	r.backoff.Fn = r.onBackoff
 	r.watch = r.onClient
 }
 
@@ -46,12 +47,18 @@ func (l *local) put(r *Router) {
 
 func (l *local) attempt() *attempt {
 	l.live++
-	a := freelist.Take(&l.tries, initAttempt)
+	a := freelist.Take(&l.tries, nil)
 	a.l = l
 	return a
 }
 
-func initAttempt(a *attempt) { a.perTry.Fn, a.idle.Fn, a.life.Fn = a.onPerTry, a.onIdle, a.onLife }
+// arm arms one of the timers of an attempt; it stays with a for the next that needs it.
+func (a *attempt) arm(t **event.Timer, expired func(*attempt), d time.Duration) {
+	if *t == nil {
+		*t = &event.Timer{Fn: func() { expired(a) }}
+	}
+	a.l.w.Arm(*t, d)
+}
 
 func (l *local) putAttempt(a *attempt) {
 	l.queue()
@@ -76,7 +83,7 @@ func (l *local) Flush() {
 			l.free = append(l.free, r)
 		} else {
 			l.w.Remove(&r.timer)
-			l.w.Remove(&r.backoff)
+			l.w.Remove(r.backoff)
 		}
 	}
 	l.dead = l.dead[:0]
@@ -87,9 +94,9 @@ func (l *local) Flush() {
 		if len(l.tries) < maxFree {
 			l.tries = append(l.tries, a)
 		} else {
-			l.w.Remove(&a.perTry)
-			l.w.Remove(&a.idle)
-			l.w.Remove(&a.life)
+			l.w.Remove(a.perTry)
+			l.w.Remove(a.idle)
+			l.w.Remove(a.life)
 		}
 	}
 	l.deadTry = l.deadTry[:0]

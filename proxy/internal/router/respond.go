@@ -76,7 +76,7 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	if code == 101 || r.connect && code == 200 {
 		if r.websocket {
 			r.w.Disarm(&r.timer)
-			r.w.Disarm(&a.perTry)
+			r.w.Disarm(a.perTry)
 		}
 		if !a.gone && !r.done {
 			a.accepted()
@@ -463,7 +463,7 @@ func (r *Router) localReply(code int, body, details string, modify func(h *http.
 func (r *Router) finish() {
 	r.done = true
 	r.w.Disarm(&r.timer)
-	r.w.Disarm(&r.backoff)
+	r.w.Disarm(r.backoff)
 	if a := r.try; a != nil {
 		r.try = nil
 		a.drop()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -222,7 +223,10 @@ func (r *Router) schedule(h *http.HeaderMap) bool {
 	}
 	s.count++
 	r.waiting, r.timedOut = true, false
-	r.w.Arm(&r.backoff, r.wait(h))
+	if r.backoff == nil {
+		r.backoff = &event.Timer{Fn: r.onBackoff}
+	}
+	r.w.Arm(r.backoff, r.wait(h))
 	return true
 }
 

@@ -93,8 +93,8 @@ type Router struct {
 	w *event.Worker
 	l *local
 
-	timer   event.Timer // of the whole request
-	backoff event.Timer
+	timer   event.Timer  // of the whole request
+	backoff *event.Timer // made when it is needed
 	watch   func(bool)
 	tries   []*host.Host  // hosts that were tried, if that matters
 	body    buffer.Buffer // the request so far, kept for retries
@@ -445,7 +445,7 @@ func (r *Router) requestEnded() {
 func (r *Router) OnDestroy() {
 	r.done = true
 	r.w.Disarm(&r.timer)
-	r.w.Disarm(&r.backoff)
+	r.w.Disarm(r.backoff)
 	if a := r.try; a != nil {
 		r.try = nil
 		a.drop()

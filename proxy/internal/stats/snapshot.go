@@ -12,7 +12,6 @@ type ShardSnapshot struct {
 	cleared uint64       // sequence of the last range that this shard has cleared
 	round   uint64       // the store's round in which it was asked for
 	cursor  int
-	slab    []page
 }
 
 // clearRange is a released group that no longer counts.
@@ -58,7 +57,7 @@ func (s *Shard) SnapshotSome(into *ShardSnapshot, limit int) bool {
 		}
 		into.copyHistograms(i, s.hists[i])
 	}
-	into.prev, into.clears, into.slab = nil, nil, nil
+	into.prev, into.clears = nil, nil
 	return true
 }
 
@@ -69,11 +68,9 @@ func (sn *ShardSnapshot) copyPage(i int, p *page) {
 			return
 		}
 	}
-	if len(sn.slab) == 0 {
-		sn.slab = make([]page, slabPages)
-	}
-	sn.slab[0] = *p
-	sn.pages[i], sn.slab = &sn.slab[0], sn.slab[1:]
+	// One by one: a page that does not change is shared by all later snapshots, and would keep what lies around it.
+	sn.pages[i] = new(page)
+	*sn.pages[i] = *p
 }
 
 func (sn *ShardSnapshot) copyHistograms(i int, p *histPage) {

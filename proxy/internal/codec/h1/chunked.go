@@ -170,14 +170,14 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	if controls(raw) {
 		return n, false, ErrFieldValue
 	}
-	m.trailers.Init(m.h.Arena())
+	trailers := m.newTrailers()
 	buf := m.h.Arena().Bytes(len(raw))
 	copy(buf, raw)
 	rules := fieldRules{merge: &trailerInline, tooMany: ErrTooManyTrailers}
 	if o.EnableTrailers {
 		rules.max, rules.action = o.maxHeaders(), m.action
 	}
-	err = o.fields(&m.trailers, buf, p.lines, &rules)
+	err = o.fields(trailers, buf, p.lines, &rules)
 	if m.dropped = rules.dropped; err != nil {
 		return n, false, err
 	}

@@ -156,8 +156,7 @@ func (c *Client) head(x *exchange, b []byte) (n int, err *codec.Err) {
 		if x.infos+len(raw) > c.maxHead() {
 			return n, ErrHeadTooLarge
 		}
-		h = &x.trailers
-		h.Init(x.message.h.Arena())
+		h = x.newTrailers()
 	}
 	code, err := c.opts.parseResponse(x, h, raw, c.pool.lines)
 	x.message.part = x.message.part[:0]
@@ -245,7 +244,7 @@ func (c *Client) body(x *exchange, b []byte) (n int, err *codec.Err) {
 		x.drop()
 		return n, err
 	}
-	trailers := done && x.trailers.Len() > 0
+	trailers := done && x.hasTrailers()
 	if done {
 		x.phase = phaseDone
 		c.responseDone(x, len(b) > n)
@@ -255,7 +254,7 @@ func (c *Client) body(x *exchange, b []byte) (n int, err *codec.Err) {
 		x.drop()
 	}
 	if trailers && !x.over {
-		x.dec.DecodeTrailers(&x.trailers)
+		x.dec.DecodeTrailers(x.trailers)
 	}
 	if done {
 		c.finish(x)

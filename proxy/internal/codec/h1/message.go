@@ -24,7 +24,7 @@ type message struct {
 	part     []byte          // a head or trailers that have come in part
 	run      []byte          // the first run of body bytes of this pass, borrowed
 	data     buffer.Buffer
-	trailers http.HeaderMap
+	trailers *http.HeaderMap // made by the first message that has some
 	messageState
 }
 
@@ -46,7 +46,7 @@ type messageState struct {
 // reset gives back what the message holds of pooled memory and makes it ready for the next.
 func (m *message) reset() {
 	m.drop()
-	if m.trailers.Arena() != nil {
+	if m.trailers != nil {
 		m.trailers.Release()
 	}
 	m.h = nil
@@ -56,6 +56,17 @@ func (m *message) reset() {
 	}
 	m.part = m.part[:0]
 }
+
+// newTrailers returns an empty map for trailers.
+func (m *message) newTrailers() *http.HeaderMap {
+	if m.trailers == nil {
+		m.trailers = &http.HeaderMap{}
+	}
+	m.trailers.Init(m.h.Arena())
+	return m.trailers
+}
+
+func (m *message) hasTrailers() bool { return m.trailers != nil && m.trailers.Len() > 0 }
 
 // keptHead is how much memory for partial heads a pooled message keeps.
 const keptHead = 4 << 10

@@ -234,7 +234,7 @@ func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
 		r.drop()
 		return n, s.fail(r, err)
 	}
-	trailers := done && r.trailers.Len() > 0
+	trailers := done && r.hasTrailers()
 	if done {
 		r.phase = phaseDone
 	}
@@ -243,7 +243,7 @@ func (s *Server) body(r *request, b []byte) (n int, err *codec.Err) {
 		r.drop()
 	}
 	if trailers && !r.over {
-		r.dec.DecodeTrailers(&r.trailers)
+		r.dec.DecodeTrailers(r.trailers)
 	}
 	return n, nil
 }
