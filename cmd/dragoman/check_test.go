@@ -55,6 +55,7 @@ bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udp
 		{"a variable that is not set", strings.Replace(watched, "port_value: 0", "port_value: '${DRAGOMAN_TEST_NOT}'", 1), "--config-env", exitNo,
 			[]string{"a.yaml:5:65: the environment variable DRAGOMAN_TEST_NOT is not set"}},
 		{"merged", watched, "--config-yaml nod", exitNo, []string{"--config-yaml:1:1"}},
+		{"another prefix of header names", "header_prefix: x-other\n" + watched, "", exitNo, []string{"a.yaml:1:16: not supported yet; found 'x-other'", "field header_prefix"}},
 		{"an unknown field", "foo: 1\n" + watched, "--allow-unknown-fields", exitOK, []string{"runs as it is", "  note: ", "foo"}},
 		{"what differs", `{"static_resources": {"listeners": [{"name": "a", "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}, "drain_type": "MODIFY_ONLY",
  "filter_chains": [{"filters": [{"name": "t", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "x", "cluster": "c"}}]}]}],

@@ -220,3 +220,71 @@ func TestCompletionAndMan(t *testing.T) {
 		}
 	}
 }
+
+// richly is a configuration whose messages the table of defaults has.
+const richly = `
+node: {id: me, cluster: c}
+header_prefix: x-envoy
+watchdogs: {main_thread_watchdog: {}}
+stats_config: {}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+static_resources:
+  listeners:
+  - name: tcp
+    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+    filter_chains:
+    - filters: [{name: t, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: x, cluster: a}}]
+  - name: http
+    address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+    filter_chains:
+    - filters:
+      - name: h
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: p
+          http_protocol_options: {}
+          http2_protocol_options: {}
+          common_http_protocol_options: {}
+          http_filters: [{name: r, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]
+          route_config:
+            name: local
+            virtual_hosts:
+            - name: all
+              domains: ["*"]
+              routes:
+              - {match: {prefix: /r}, redirect: {path_redirect: /x}}
+              - {match: {prefix: /}, route: {cluster: b, retry_policy: {retry_on: 5xx}}}
+  clusters:
+  - name: a
+    type: STRICT_DNS
+    lb_policy: LEAST_REQUEST
+    least_request_lb_config: {}
+    circuit_breakers: {thresholds: [{}]}
+    common_lb_config: {}
+    transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}
+    load_assignment: {cluster_name: a, policy: {}, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: localhost, port_value: 1}}}}]}]}
+  - {name: b, lb_policy: RING_HASH, ring_hash_lb_config: {}}
+  - {name: c, lb_policy: MAGLEV, maglev_lb_config: {}}
+`
+
+// What show prints runs as what was written does, and brings no notes that that does not bring.
+func TestConfigShowRuns(t *testing.T) {
+	paths, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range append(paths, file(t, "richly.yaml", richly)) {
+		_, before, problem := command(t, "", "check", path)
+		if !strings.Contains(before, "runs as it is") {
+			t.Fatal(path, before, problem)
+		}
+		code, shown, problem := command(t, "", "config", "show", path)
+		if code != exitOK {
+			t.Fatal(path, problem)
+		}
+		code, after, _ := command(t, "", "check", file(t, "shown.yaml", shown))
+		if code != exitOK || strings.Count(after, "  note: ") != strings.Count(before, "  note: ") {
+			t.Errorf("%s:\n%s\n%s", path, after, shown)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
@@ -29,8 +30,12 @@ func TestDefaultsNameFields(t *testing.T) {
 			continue
 		}
 		for f := tree.First(c); f < tree.End(c); f = tree.End(f) {
-			if mt.Descriptor().Fields().ByName(protoreflect.Name(tree.Key(f))) == nil {
+			fd := mt.Descriptor().Fields().ByName(protoreflect.Name(tree.Key(f)))
+			switch {
+			case fd == nil:
 				t.Errorf("%s has no field %s", name, tree.Key(f))
+			case fd.Options().(*descriptorpb.FieldOptions).GetDeprecated():
+				t.Errorf("%s.%s is deprecated: nobody should be shown to write it", name, tree.Key(f))
 			}
 		}
 	}

@@ -246,6 +246,7 @@ func (s *Server) build() error {
 		s.logs.Attach(w)
 	}
 	s.part(func() error { return s.cfg.Boot.Positions().Attach("", config.Refuse(bootstrapGaps, s.boot, "")) })
+	s.part(s.checkHeaderPrefix)
 	s.part(s.checkRegexEngine)
 	s.part(s.buildStats)
 	s.buildProcess()
