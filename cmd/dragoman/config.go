@@ -24,6 +24,7 @@ func configCommand() *cobra.Command {
   dragoman config show envoy.yaml`,
 	}
 	c.AddCommand(initCommand(), formatCommand(), convertCommand(), diffCommand(), showCommand())
+	group(c)
 	return c
 }
 

@@ -221,6 +221,41 @@ func TestCompletionAndMan(t *testing.T) {
 	}
 }
 
+// A word that names no command is a mistake, wherever it stands, and not a question for help.
+func TestUnknownCommands(t *testing.T) {
+	for args, want := range map[string]string{
+		"config shwo a.yaml":           `unknown command "shwo" for "dragoman config"; did you mean show`,
+		"config formt --check a.yaml":  `unknown command "formt" for "dragoman config"; did you mean format`,
+		"config foo":                   `unknown command "foo" for "dragoman config"; there are convert, diff, format, init, show`,
+		"ctl foo":                      `unknown command "foo" for "dragoman ctl"; there are compare`,
+		"ctl compar a b --output json": `did you mean compare`,
+		"chek a.yaml --quiet":          `unknown command "chek" for "dragoman"; did you mean check`,
+		"foo":                          `unknown command "foo" for "dragoman"; there are check, `,
+		"help foo":                     `unknown command "foo" for "dragoman"`,
+		"help config shwo":             `did you mean show`,
+		"config --nope":                "unknown flag: --nope\nTry 'dragoman config --help'",
+		"check --nope":                 "unknown flag: --nope\nTry 'dragoman check --help'",
+		"config show a.yaml --nope":    "unknown flag: --nope\nTry 'dragoman config show --help'",
+		"--nope":                       "unknown flag: --nope\nTry 'dragoman --help'",
+		"completion pwsh":              "the shells are",
+	} {
+		if code, out, problem := command(t, "", strings.Fields(args)...); code != exitFailed || out != "" || !strings.Contains(problem, want) {
+			t.Errorf("%s: %d %s%s", args, code, out, problem)
+		}
+	}
+	for args, want := range map[string]string{
+		"":                 "Usage:\n  dragoman\n  dragoman [command]",
+		"config":           "Usage:\n  dragoman config\n  dragoman config [command]",
+		"help config show": "Usage:\n  dragoman config show FILE [flags]",
+		"help":             "First steps",
+		"config -h":        "Available Commands:",
+	} {
+		if code, out, problem := command(t, "", strings.Fields(args)...); code != exitOK || problem != "" || !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {
+			t.Errorf("%s: %d %s%s", args, code, out, problem)
+		}
+	}
+}
+
 // richly is a configuration whose messages the table of defaults has.
 const richly = `
 node: {id: me, cluster: c}

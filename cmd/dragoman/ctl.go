@@ -19,6 +19,7 @@ func ctlCommand() *cobra.Command {
 		Example: "  dragoman ctl compare 127.0.0.1:9901 127.0.0.1:9902",
 	}
 	c.AddCommand(compareCommand())
+	group(c)
 	return c
 }
 

@@ -71,9 +71,6 @@ The command proxy has Envoy's flags and exit codes.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version.Release(),
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w\nTry '%s --help'", err, c.CommandPath())
-	})
 	root.AddCommand(
 		&cobra.Command{
 			Use: "proxy -c FILE", Short: "Run the proxy; the flags are Envoy's",
@@ -98,7 +95,62 @@ called envoy is this command, without the two flags that Envoy does not have: --
 		manCommand(),
 	)
 	completeValues(root)
+	group(root)
+	helpTopics(root)
 	return root
+}
+
+// group makes a command that only holds others refuse words that name none of them; without a word it prints its help.
+func group(c *cobra.Command) {
+	c.DisableFlagsInUseLine = true
+	c.SuggestionsMinimumDistance = 2
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(c, args[0])
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
+		if args := at.Flags().Args(); at == c && len(args) > 0 { // the flag is of the command that was meant
+			return unknownCommand(c, args[0])
+		}
+		return fmt.Errorf("%w\nTry '%s --help'", err, at.CommandPath())
+	})
+}
+
+// unknownCommand says which commands there are, or which is the nearest.
+func unknownCommand(c *cobra.Command, word string) error {
+	list, say := c.SuggestionsFor(word), "did you mean "
+	if len(list) == 0 {
+		say = "there are "
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				list = append(list, below.Name())
+			}
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q; %s%s", word, c.CommandPath(), say, strings.Join(list, ", "))
+}
+
+// helpTopics makes "help" refuse what there is no help of.
+func helpTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "help" {
+			continue
+		}
+		c.RunE = func(_ *cobra.Command, args []string) error {
+			at, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 && at.HasSubCommands() {
+				err = unknownCommand(at, rest[0])
+			}
+			if err != nil {
+				return err
+			}
+			return at.Help()
+		}
+	}
 }
 
 // exactly asks for n arguments, and says which.
