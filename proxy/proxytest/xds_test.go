@@ -14,7 +14,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/dragoman-proxy/dragoman/internal/xdstest"
 	"github.com/dragoman-proxy/dragoman/internal/xdstype"
@@ -50,6 +52,26 @@ func (c *control) set(url, name string, m proto.Message, text string) {
 	}
 }
 
+// setRuntime sets the runtime layer, in which k is a number.
+func (c *control) setRuntime(k float64) {
+	layer, err := structpb.NewStruct(map[string]any{"k": k})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	b, err := proto.Marshal(layer)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	value := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "layer")
+	value = protowire.AppendBytes(protowire.AppendTag(value, 2, protowire.BytesType), b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resources[xdstype.Runtime] = xdstype.Any{TypeURL: xdstype.Runtime, Value: value}
+	if c.stream != nil {
+		c.send(xdstype.Runtime, "layer")
+	}
+}
+
 // send sends the resource of a type. The mutex is held.
 func (c *control) send(url, name string) {
 	c.serial++
@@ -61,7 +83,7 @@ func (c *control) send(url, name string) {
 	c.stream.Send(&xdstype.Response{TypeURL: url, Version: v, Nonce: v, Resources: []xdstype.Any{c.resources[url]}})
 }
 
-var nameOf = map[string]string{xdstype.Cluster: "backend", xdstype.Endpoint: "backend", xdstype.Listener: "main", xdstype.Route: "r"}
+var nameOf = map[string]string{xdstype.Runtime: "layer", xdstype.Cluster: "backend", xdstype.Endpoint: "backend", xdstype.Listener: "main", xdstype.Route: "r"}
 
 // serve answers what is asked on the first stream until it ends.
 func (c *control) serve(s *xdstest.Server) {
@@ -137,6 +159,7 @@ func TestADS(t *testing.T) {
 			bhost, bport, _ := strings.Cut(up.Listener.Addr().String(), ":")
 			c.set(xdstype.Endpoint, "", &endpointv3.ClusterLoadAssignment{}, `{"cluster_name": "backend", "endpoints": [{"lb_endpoints": [{"endpoint": {"address":
 {"socket_address": {"address": "`+bhost+`", "port_value": `+bport+`}}}}]}]}`)
+			c.setRuntime(5)
 			var serving sync.WaitGroup
 			serving.Go(func() { c.serve(s) })
 			t.Cleanup(serving.Wait)
@@ -146,6 +169,8 @@ dynamic_resources:
   ads_config: {api_type: `+kind+`, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
   cds_config: {ads: {}, resource_api_version: V3}
   lds_config: {ads: {}, resource_api_version: V3}
+layered_runtime: {layers: [{name: base, static_layer: {k: 1}}, {name: far, rtds_layer: {name: layer, rtds_config: {ads: {}, resource_api_version: V3}}}]}
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 static_resources:
   clusters:
   - name: xds
@@ -156,10 +181,23 @@ static_resources:
         explicit_http_config: {http2_protocol_options: {}}
 `)
 			get := func() string { return p.Get("/").Body }
+			if a := c.ack(); a != "RTDS" {
+				t.Fatalf("%s came before the runtime", a)
+			}
 			for range 4 {
 				if a := c.ack(); strings.Contains(a, "NACK") {
 					t.Fatal(a)
 				}
+			}
+			if b := p.Admin("GET", "/runtime").Body; !strings.Contains(b, `"final_value": "5"`) {
+				t.Error(b)
+			}
+			c.setRuntime(6)
+			if a := c.ack(); a != "RTDS" {
+				t.Fatal(a)
+			}
+			if b := p.Admin("GET", "/runtime").Body; !strings.Contains(b, `"final_value": "6"`) {
+				t.Error(b)
 			}
 			if b := get(); b != "backend 1" {
 				t.Fatal(b)

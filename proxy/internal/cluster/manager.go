@@ -36,9 +36,9 @@ type Manager struct {
 	primary       bool
 	started       bool
 
-	// OnPrimary is called when the clusters of the bootstrap that need no others are warm, and its result once the others have begun;
-	// OnWarming tells how many clusters warm up, when that may have changed. nil: nobody.
-	OnPrimary func() (begun func())
+	// OnPrimary is called when the clusters of the bootstrap that need no others are warm: it calls begin, now or later, to let the
+	// others begin. OnWarming tells how many clusters warm up, when that may have changed. nil: nobody.
+	OnPrimary func(begin func())
 	OnWarming func(warming int)
 
 	alt altNames

@@ -58,17 +58,21 @@ func (m *Manager) primaryDone() {
 	if m.primaries--; m.primaries > 0 {
 		return
 	}
-	begun := func() {}
 	if m.OnPrimary != nil {
-		begun = m.OnPrimary()
+		m.OnPrimary(m.startSecond)
+		return
 	}
+	m.startSecond()
+}
+
+// startSecond begins to look for the hosts of the clusters that need others.
+func (m *Manager) startSecond() {
 	second := m.second
 	m.second = nil
 	for _, f := range second {
 		f()
 	}
 	m.primary = true
-	begun()
 	m.checkWarm()
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -57,11 +58,30 @@ func (l *Loader) layer(y *bootstrapv3.RuntimeLayer, serviceCluster string) (*Lay
 		}
 		layer.admin = true
 	case *bootstrapv3.RuntimeLayer_RtdsLayer_:
-		return nil, &config.Error{Path: "rtds_layer", Msg: "not supported yet"}
+		layer.remote = x.RtdsLayer
 	default:
 		return nil, &config.Error{Msg: "a layer needs one of static_layer, disk_layer, admin_layer"}
 	}
 	return layer, nil
+}
+
+// Remote is a layer whose values come from outside: what it is called here, where it stands in the bootstrap, and the resource that it
+// is and where that comes from.
+type Remote struct {
+	Layer    string
+	Index    int
+	Resource string
+	From     *corev3.ConfigSource
+}
+
+// Remotes returns the layers whose values come from outside. Replace gives them theirs.
+func (l *Loader) Remotes() (list []Remote) {
+	for i, y := range l.layers {
+		if y.remote != nil {
+			list = append(list, Remote{Layer: y.Name, Index: i, Resource: y.remote.GetName(), From: y.remote.GetRtdsConfig()})
+		}
+	}
+	return list
 }
 
 // Watched returns what to watch: the links below which the values of disk layers are. When one is replaced, call Reload.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
@@ -39,6 +41,7 @@ type Layer struct {
 	values Values
 	admin  bool
 	disk   *diskLayer
+	remote *bootstrapv3.RuntimeLayer_RtdsLayer // its values come from outside
 	// absent: the folder is not there, which is no error; failed: it could not be read. Such layers are left out.
 	absent, failed bool
 }

@@ -150,7 +150,6 @@ func TestRefused(t *testing.T) {
 		"Too many admin layers":             `{"name": "a", "admin_layer": {}}, {"name": "b", "admin_layer": {}}`,
 		"Invalid runtime entry value for n": `{"name": "a", "static_layer": {"n": null}}`,
 		"Invalid runtime entry value for l": `{"name": "a", "static_layer": {"l": [1]}}`,
-		"not supported yet":                 `{"name": "a", "rtds_layer": {"name": "x"}}`,
 		"needs one of":                      `{"name": "a"}`,
 	} {
 		if _, _, err := try(t, layers); err == nil || !strings.Contains(err.Error(), want) {
@@ -217,4 +216,23 @@ func FuzzParseText(f *testing.F) {
 		}
 		_, _ = runtime.FromStruct(&structpb.Struct{Fields: map[string]*structpb.Value{"k": structpb.NewStringValue(s)}})
 	})
+}
+
+// Layers from outside stand at their place among the others, empty until they have come.
+func TestRemotes(t *testing.T) {
+	l, _ := load(t, `{"name": "a", "static_layer": {"k": 1, "j": 1}}, {"name": "b", "rtds_layer": {"name": "x", "rtds_config": {"ads": {}}}}, {"name": "c", "static_layer": {"j": 3}}`)
+	list := l.Remotes()
+	if len(list) != 1 || list[0].Layer != "b" || list[0].Index != 1 || list[0].Resource != "x" || list[0].From.GetAds() == nil {
+		t.Fatalf("%+v", list)
+	}
+	v, err := runtime.FromStruct(&structpb.Struct{Fields: map[string]*structpb.Value{"k": structpb.NewNumberValue(2), "j": structpb.NewNumberValue(2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := l.Uint("k", 0); k != 1 {
+		t.Error(k)
+	}
+	if !l.Replace("b", v) || l.Uint("k", 0) != 2 || l.Uint("j", 0) != 3 {
+		t.Error(l.Uint("k", 0), l.Uint("j", 0))
+	}
 }

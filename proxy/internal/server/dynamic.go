@@ -67,7 +67,10 @@ func (s *Server) checkSources() error {
 	if from := d.GetLdsConfig(); from != nil {
 		errs.Collect("lds_config", f.Check(from, listenerType))
 	}
-	return s.located("dynamic_resources", errs.Err())
+	var all config.Errors
+	all.Collect("", s.located("dynamic_resources", errs.Err()))
+	all.Collect("", s.located("layered_runtime", s.checkRTDS()))
+	return all.Err()
 }
 
 // buildRDS makes the shared route subscriptions; it needs the clusters.
@@ -130,18 +133,21 @@ func (s *Server) pauser(typeURLs ...string) func() (resume func()) {
 	return func() func() { return s.dynamic.streams.Pause(typeURLs...) }
 }
 
-// startStreams lets control planes be asked: the clusters that it takes are there. The rest of the clusters begin until the result is
-// called.
-func (s *Server) startStreams() (begun func()) {
+// startStreams lets control planes be asked: the clusters that it takes are there. The other clusters begin when runtime layers have
+// come.
+func (s *Server) startStreams(begin func()) {
 	st := s.dynamic.streams
 	node, err := proto.Marshal(s.node())
 	if err != nil {
 		s.logger("config").Error("the node cannot be written: " + err.Error())
 	}
 	st.Node = node
-	resume := st.Pause(xdstype.Endpoint, xdstype.LbEndpoint, xdstype.Secret)
 	st.Start()
-	return resume
+	s.startRTDS(func() {
+		resume := st.Pause(xdstype.Endpoint, xdstype.LbEndpoint, xdstype.Secret)
+		begin()
+		resume()
+	})
 }
 
 // clustersWarm holds the ACK of CDS back while clusters warm up, so that the control plane knows when they can be used.

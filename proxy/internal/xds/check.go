@@ -9,6 +9,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"github.com/dragoman-proxy/dragoman/internal/xdstype"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
@@ -45,6 +46,9 @@ func (f *Sources) Check(from *corev3.ConfigSource, typeURL string) error {
 	}
 	if err := config.Refuse(sourceGaps, from, ""); err != nil {
 		return err
+	}
+	if p := from.GetPathConfigSource(); p != nil && typeURL == xdstype.Runtime {
+		return config.At("path_config_source", errors.New("not supported yet for runtime layers"))
 	}
 	switch x := from.GetConfigSourceSpecifier().(type) {
 	case *corev3.ConfigSource_Path: //nolint:staticcheck // deprecated, still read by Envoy

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/dragoman-proxy/dragoman/internal/xdstype"
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
@@ -235,7 +236,18 @@ const packFrom = 32 << 10
 
 // unpack makes the message of the bytes.
 func (e *entry) unpack(typeURL string, r config.Resolver) {
-	e.body, _, e.err = config.Unpack(&anypb.Any{TypeUrl: typeURL, Value: e.value}, r)
+	e.body, e.err = unpack(typeURL, e.value, r)
+}
+
+// unpack makes a message of bytes. A Runtime, whose message comes with a gRPC library, is only what it holds: its layer.
+func unpack(typeURL string, value []byte, r config.Resolver) (proto.Message, error) {
+	if xdstype.Name(typeURL) == xdstype.Name(xdstype.Runtime) {
+		layer, _ := xdstype.StringField(value, 2)
+		body := &structpb.Struct{}
+		return body, proto.Unmarshal([]byte(layer), body)
+	}
+	body, _, err := config.Unpack(&anypb.Any{TypeUrl: typeURL, Value: value}, r)
+	return body, err
 }
 
 // nameOf reads field 1 of a resource, which is its name in clusters, endpoints, listeners, routes and secrets.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/internal/xdstype"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
@@ -204,6 +203,6 @@ func (d *reader) check(body proto.Message) error {
 
 // unpack makes the body of an item that was taken for the same.
 func (i *item) unpack(url string, r config.Resolver) {
-	i.body, _, i.err = config.Unpack(&anypb.Any{TypeUrl: url, Value: i.value}, r)
+	i.body, i.err = unpack(url, i.value, r)
 	i.same = false
 }
