@@ -102,7 +102,8 @@ func (r *Router) name(h *http.HeaderMap, o *pool.Options) {
 func (r *Router) direct(h *http.HeaderMap) {
 	rt := r.rt
 	r.done = true
-	reply := &filter.LocalReply{Code: rt.DirectCode, Body: rt.DirectBody, Details: "direct_response", GRPCStatus: -1}
+	reply := &r.answer
+	*reply = filter.LocalReply{Code: rt.DirectCode, Body: rt.DirectBody, Details: "direct_response", GRPCStatus: -1}
 	if to := rt.RedirectTo; to != nil {
 		formatted := ""
 		if to.Format != nil {

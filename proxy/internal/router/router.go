@@ -126,6 +126,7 @@ type routerState struct {
 	prios    *priorities // nil mostly
 	names    pool.Names
 	also     alsoState
+	answer   filter.LocalReply // of a route that answers itself
 
 	timeout     time.Duration
 	perTry      time.Duration

@@ -51,12 +51,17 @@ var poolsForget bool
 func hotCases(tb testing.TB, requests int) []hotCase {
 	req := []byte(request)
 	h1 := func(testing.TB, *hot) func() []byte { return func() []byte { return req } }
+	direct := func(testing.TB, *hot) func() []byte {
+		req := []byte("GET /direct HTTP/1.1\r\nHost: 127.0.0.1:18080\r\n\r\n")
+		return func() []byte { return req }
+	}
 	cert, chain := hotCertificate(tb)
 	secure := func() upstreamPeer { return newTLSPeer(cert, answer, requests) }
 	h2 := func() upstreamPeer { return newH2Peer() }
 	tlsClient := func(tb testing.TB, h *hot) func() []byte { return startTLS(tb, h, requests) }
 	return []hotCase{
 		{name: "http1", client: h1},
+		{name: "http1 direct", client: direct},
 		{name: "http1 logged", client: h1, setup: setup{log: strings.ReplaceAll(logConfig, "PATH", os.DevNull)}},
 		{name: "http2 to http1", client: startHTTP2, setup: setup{codec: "HTTP2"}},
 		{name: "http1 to http2", client: h1, setup: setup{upstream: http2Upstream, newPeer: h2}},

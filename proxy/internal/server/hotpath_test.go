@@ -31,6 +31,8 @@ static_resources:
             - name: v
               domains: ["*"]
               routes:
+              - match: {path: /direct}
+                direct_response: {status: 200, body: {inline_string: BODY}}
               - match: {prefix: "/"}
                 route: {cluster: b, timeout: 0s}
           http_filters:
@@ -85,7 +87,7 @@ func newHot(tb testing.TB, x setup) *hot {
 		return s
 	}
 	text := strings.NewReplacer("CODEC", or(x.codec, "HTTP1"), "ACCESSLOG", x.log, "DOWNSTREAM", or(x.downstream, "name: plain"),
-		"UPSTREAM", or(x.upstream, "connect_timeout: 5s")).Replace(plainConfig)
+		"UPSTREAM", or(x.upstream, "connect_timeout: 5s"), "BODY", strings.Repeat("x", 1024)).Replace(plainConfig)
 	path := filepath.Join(tb.TempDir(), "boot.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
