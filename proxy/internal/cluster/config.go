@@ -20,6 +20,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 )
 
 // Deps are what clusters are built with. They belong to the main loop.
@@ -39,6 +40,8 @@ type Deps struct {
 	// HTTPFilters makes what goes into pool.Options.Filters, of a list in field; it is a pointer, which may be nil. Without it there
 	// can be no filters.
 	HTTPFilters func(list []*hcmv3.HttpFilter, field string, scope apistats.Scope) (any, error)
+	// Policies makes what goes into pool.Options.Policies; nil if there is nothing. The error is relative to o.
+	Policies func(o *httpv3.HttpProtocolOptions) (any, error)
 	// LoadBalancers are the extensions for load_balancing_policy.
 	LoadBalancers []upstream.LoadBalancer
 	// Runtime answers runtime keys; nil: defaults.

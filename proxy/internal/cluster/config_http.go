@@ -142,6 +142,11 @@ func typedProtocol(cfg *clusterv3.Cluster, any *anypb.Any, d *Deps, o *pool.Opti
 		o.Filters, err = d.HTTPFilters(list, path+"http_filters", d.Store.Root().Scope("cluster").Scope(observed(cfg)))
 		errs.Collect("", err)
 	}
+	if d.Policies != nil {
+		var err error
+		o.Policies, err = d.Policies(&m)
+		errs.Collect(strings.TrimSuffix(path, "."), err)
+	}
 	errs.Collect("", config.Refuse(protocolGaps, &m, path))
 	c := &httpConfig{path: path, common: m.GetCommonHttpProtocolOptions()}
 	switch u := m.GetUpstreamProtocolOptions().(type) {

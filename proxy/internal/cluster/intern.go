@@ -64,8 +64,8 @@ type poolKey struct {
 	header                   string
 	requests, buffer, jitter uint32
 	source                   network.Address
-	ahead                    float64
-	filters                  any
+	ahead, predict           float64
+	filters, policies        any
 }
 
 func (s *interned) pool(o *poolOptions) *pool.Options {
@@ -73,7 +73,7 @@ func (s *interned) pool(o *poolOptions) *pool.Options {
 	o.H2 = share(&s.h2, o.h2, o.h2.options)
 	k := poolKey{o.Protocol, o.H1, o.H2, int64(o.ConnectTimeout), int64(o.IdleTimeout), int64(o.MaxDuration),
 		[3]int64{int64(o.Keepalive), int64(o.KeepaliveTimeout), int64(o.KeepaliveIdle)}, int64(o.MaxStreamDuration), o.AutoSNI, o.AutoSAN, o.SNIHeader, o.MaxRequests, o.BufferLimit,
-		o.KeepaliveJitter, o.Source, o.Preconnect, o.Filters}
+		o.KeepaliveJitter, o.Source, o.Preconnect, o.Predict, o.Filters, o.Policies}
 	list := share(&s.pools, k, func() []*pool.Options { return nil })
 	for _, p := range list {
 		if slices.EqualFunc(p.Sockets, o.Sockets, sameOption) {

@@ -85,6 +85,8 @@ type Options struct {
 	BufferLimit uint32
 	// Filters are the upstream HTTP filters that requests of the cluster go through, for the router; nil: those of the router.
 	Filters any
+	// Policies are what the cluster says in place of the routes of its requests, for the router (*route.ClusterPolicies); nil: nothing.
+	Policies any
 	// Source and Sockets are for every connection's socket.
 	Source  network.Address
 	Sockets []event.SocketOption

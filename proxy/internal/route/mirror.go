@@ -79,7 +79,7 @@ func (c *compiler) mirror(p *routev3.RouteAction_RequestMirrorPolicy) (m Mirror,
 		return m, fmt.Errorf("Only one of cluster '%s' or cluster_header '%s' in request mirror policy can be specified", //nolint:staticcheck // Envoy's text
 			p.Cluster, p.ClusterHeader)
 	case p.Cluster == "" && p.ClusterHeader == "":
-		return m, errors.New("Exactly one of cluster or cluster_header need to be specified") //nolint:staticcheck // Envoy's text
+		return m, errors.New("Exactly one of cluster or cluster_header in request mirror policy need to be specified") //nolint:staticcheck // Envoy's text
 	}
 	m = Mirror{Name: p.Cluster, Header: strings.ToLower(p.ClusterHeader), Host: p.HostRewriteLiteral,
 		KeepHost: p.DisableShadowHostSuffixAppend, fraction: c.fraction(p.RuntimeFraction)}

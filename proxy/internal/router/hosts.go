@@ -15,7 +15,11 @@ func (r *Router) choose(isRetry bool) *host.Host {
 	ctx := &r.pick
 	if !isRetry {
 		*ctx = lb.Context{W: r.w, Headers: r.head}
-		if hp := r.rt.HashPolicy; hp != nil {
+		hp := r.rt.HashPolicy
+		if own := r.policies; own != nil && own.Hash != nil {
+			hp = own.Hash
+		}
+		if hp != nil {
 			rq := route.Request{Headers: r.head, Info: r.info}
 			ctx.Hash, ctx.HasHash = hp.Hash(&rq)
 			r.cookies = rq.SetCookies

@@ -32,6 +32,9 @@ var retryHeaders = http.MakeSet(http.EnvoyRetryOn, http.EnvoyRetryGrpcOn, http.E
 // begin reads the route's policy and the x-envoy-* headers (which only internal clients can have sent: the HCM removes others).
 func (s *retryState) begin(r *Router, h *http.HeaderMap) {
 	p := r.rt.Retry
+	if own := r.policies; own != nil && own.Retry != nil {
+		p = own.Retry
+	}
 	asked := h.HasAny(&retryHeaders)
 	if p == nil && !asked {
 		return

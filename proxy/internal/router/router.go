@@ -125,6 +125,7 @@ type routerState struct {
 	keeper   *keeper     // nil mostly
 	prios    *priorities // nil mostly
 	names    pool.Names
+	policies *route.ClusterPolicies // the cluster's; nil mostly
 	also     alsoState
 	answer   filter.LocalReply // of a route that answers itself
 
@@ -223,6 +224,9 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 		r.replyWith(503, "maintenance mode", "maintenance_mode", overloaded)
 		return
 	}
+	if p := c.Pools().Policies; p != nil {
+		r.policies, _ = p.(*route.ClusterPolicies)
+	}
 	r.attempts, r.info.Attempts = 1, 1
 	if o := c.Pools(); o.AutoSNI || o.AutoSAN {
 		r.name(h, o.Options)
@@ -246,8 +250,12 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 	r.rewrite(h)
 	r.websocket = h.Has(http.Upgrade) && http.EqualFold(h.Get(http.Upgrade), "websocket")
 	r.connect = h.Get(http.Method) == "CONNECT"
-	if m := r.rt.Mirrors; m != nil {
-		r.mirror(m, end)
+	mirrors := r.rt.Mirrors
+	if own := r.policies; own != nil && own.Mirrors != nil {
+		mirrors = own.Mirrors
+	}
+	if mirrors != nil {
+		r.mirror(mirrors, end)
 	}
 	r.start(to)
 	if r.websocket && !end {

@@ -5,6 +5,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
@@ -28,6 +29,13 @@ func (s *Server) buildClusters() error {
 		NewResolver: func(o dns.Options) dns.Resolver { return resolver(s.main, o) }, BindConfig: s.boot.GetClusterManager().GetUpstreamBindConfig()}
 	deps.HTTPFilters = func(list []*hcmv3.HttpFilter, field string, scope astats.Scope) (any, error) {
 		return s.ext.upstreamChain(list, field, false, scope)
+	}
+	deps.Policies = func(o *httpv3.HttpProtocolOptions) (any, error) {
+		p, err := route.NewClusterPolicies(o, s.routeDeps(true))
+		if p == nil { // not an interface of a nil pointer
+			return nil, err
+		}
+		return p, err
 	}
 	s.clusters = cluster.NewManager(deps)
 	var errs config.Errors

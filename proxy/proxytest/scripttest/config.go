@@ -9,6 +9,8 @@ import (
 type Config struct {
 	// HCM, RouteConfig, VirtualHost, Cluster and Router are further fields of these messages, "field: value" each.
 	HCM, RouteConfig, VirtualHost, Cluster, Router []string
+	// HTTPOptions are fields of the HttpProtocolOptions of the cluster.
+	HTTPOptions []string
 	// Listener are further fields of the listener.
 	Listener []string
 	// Routes; nil: all requests go to the cluster.
@@ -51,7 +53,7 @@ func (c Config) YAML() string {
 	}
 	hcm := `{"@type": ` + ext + `network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: s, http_filters: [` + router +
 		`], ` + specifier + and(c.HCM) + `}`
-	cluster := `{name: up, load_assignment: {cluster_name: up, endpoints: [{lb_endpoints: [` + strings.Join(endpoints, ", ") + `]}]}` + and(append(c.Mode.Up.upstream(), c.Cluster...)) + `}`
+	cluster := `{name: up, load_assignment: {cluster_name: up, endpoints: [{lb_endpoints: [` + strings.Join(endpoints, ", ") + `]}]}` + and(append(c.Mode.Up.upstream(c.HTTPOptions), c.Cluster...)) + `}`
 	return `{static_resources: {listeners: [{name: l, address: LISTEN, filter_chains: [{filters: [{name: h, typed_config: ` + hcm + `}]` + c.Mode.Down.downstream() + `}]` +
 		and(c.Listener) + `}], clusters: [` + strings.Join(append([]string{cluster}, c.Clusters...), ", ") + `]}` + and(c.Bootstrap) + `}`
 }

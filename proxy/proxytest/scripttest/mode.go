@@ -1,6 +1,7 @@
 package scripttest
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -102,21 +103,25 @@ func (p Protocol) downstream() string {
 // Cluster is what a further cluster of the mode's upstreams needs to speak with them: fields of the message, each with ", " before it.
 func (m Mode) Cluster() string {
 	s := ""
-	for _, f := range m.Up.upstream() {
+	for _, f := range m.Up.upstream(nil) {
 		s += ", " + f
 	}
 	return s
 }
 
-// upstream are the fields of a cluster for a protocol.
-func (p Protocol) upstream() (fields []string) {
+// upstream are the fields of a cluster for a protocol. more are further fields of its HttpProtocolOptions.
+func (p Protocol) upstream(more []string) (fields []string) {
 	if p.TLS() {
 		fields = append(fields, `transport_socket: {name: t, typed_config: {"@type": `+typeURL+`transport_sockets.tls.v3.UpstreamTlsContext, sni: up.test, `+
 			`common_tls_context: {validation_context: {trusted_ca: {inline_string: `+quote(identity().cert)+`}}}}}`)
 	}
-	if p.Streams() {
+	if p.Streams() || len(more) > 0 {
+		version := "http_protocol_options: {}"
+		if p.Streams() {
+			version = "http2_protocol_options: {allow_connect: true}"
+		}
 		fields = append(fields, `typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {"@type": `+typeURL+
-			`upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {allow_connect: true}}}}`)
+			`upstreams.http.v3.HttpProtocolOptions, `+strings.Join(append([]string{"explicit_http_config: {" + version + "}"}, more...), ", ")+`}}`)
 	}
 	return fields
 }
