@@ -96,7 +96,7 @@ func TestCheckTellsAllOfARoute(t *testing.T) {
 		r2 + "route.upgrade_configs[1]",
 		r2 + "route.internal_redirect_policy.response_headers_to_copy[0]",
 		vh + "routes[3].direct_response.body",
-		vh + "routes[3].direct_response.body_format",
+		vh + "routes[3].direct_response.body_format.text_format",
 	}
 	slices.Sort(want)
 	if d := cmp.Diff(want, got); d != "" {

@@ -110,7 +110,7 @@ func TestCheckIsStructured(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"problems":[{"file":"PATH","line":1,"col":89,"path":"static_resources.clusters[0].cluster_type.typed_config","kind":"unsupported",` +
-		`"message":"could not find @type 'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig': not supported yet: envoy.extensions.clusters.aggregate.v3 is an extension of Envoy that this build does not have",` +
+		`"message":"could not find @type 'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig': not supported yet, an extension of Envoy that this build does not have",` +
 		`"extension":"envoy.extensions.clusters.aggregate.v3.ClusterConfig"},` +
 		`{"file":"PATH","line":1,"col":167,"path":"static_resources.secret","kind":"unknown_field","message":"no such field: 'secret': message envoy.config.bootstrap.v3.Bootstrap.StaticResources has unknown fields","suggestion":"secrets"}]}`
 	if s := strings.ReplaceAll(string(got), path, "PATH"); s != want {

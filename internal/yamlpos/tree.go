@@ -102,6 +102,8 @@ type Tree struct {
 	places *places // shared with the trees of Expand
 	// repeated are keys that stood twice.
 	repeated []Repeated
+	// rest is where a second document begins.
+	rest Pos
 	// lookup gives the values of variables, for what Expand reads later; nil: there are none.
 	lookup func(name string) (value string, ok bool)
 }
@@ -114,6 +116,9 @@ type Repeated struct {
 
 // Repeated returns the keys that stand twice in a map of a YAML text, a hundred at most. They must not be changed.
 func (t *Tree) Repeated() []Repeated { return t.repeated }
+
+// Rest returns where the second document of a YAML text begins, which is not read; its Line is 0 if there is none.
+func (t *Tree) Rest() Pos { return t.rest }
 
 // File returns the name under which the tree was read.
 func (t *Tree) File() string { return t.file }

@@ -167,6 +167,12 @@ func TestSyntaxErrors(t *testing.T) {
 		{"f.yaml", "x:\n a: 1\nb:\n  c: \"d", "4:6", "end of stream"},
 		{"f.yaml", "x: {b: [1,2}", "1:8", "',' or ']'"},
 		{"f.yaml", "x: 1\na: {? [a, b] : c}", "2:7", "a key must be a scalar"},
+		{"f.yaml", "a:\n  - b: 1\n    c:\n      d: 1\n     e: 2\n", "5:6", "this line is indented by 5, and the lines above it by 6 (line 4), 4 (line 3), 2 (line 2)"},
+		{"f.yaml", "a:\n    b: 1\n  c: 2\nd: 1\n", "3:3", "this line is indented by 2, and the lines above it by 4 (line 2), 0 (line 1)"},
+		{"f.yaml", "a:\n  b:\n    c: 1\n  - d: 2\n", "4:3", "an item of a list stands here, and line 2 has a key at this indent"},
+		{"f.yaml", "a:\n- b: 1\n- c: 1\n d: 1\n", "4:2", "this line is indented by 1, and the lines above it by 2 (line 3), 0 (line 3)"},
+		{"f.yaml", "a:\n  b: \"c\n  d: e\n  f: \"g\"\n", "2:6", "the quote that opens here is closed in line 4, in the midst of something else"},
+		{"f.yaml", "a:\n- *\n", "2:3", "'*' begins the name of an anchor; a text that begins so needs quotes"},
 		{"f.yaml", "a: &a {b: *a}", "1:11", "contains itself"},
 		{"f.yaml", deep(yamlpos.MaxDepth + 1), "1:101", "deeper"},
 	} {
@@ -234,6 +240,25 @@ func TestRepeated(t *testing.T) {
 		}
 		if len(r) > 0 && (r[0].Key != "a" || r[0].Before.String() != "f:1:1" || r[0].Pos.String() != "f:2:1") {
 			t.Errorf("%+v", r[0])
+		}
+	}
+}
+
+// What stands behind the first document is not read, and can be told.
+func TestSecondDocument(t *testing.T) {
+	for text, line := range map[string]int{
+		"a: 1\n": 0, "---\na: 1\n": 0, "---\na: 1\n---\n": 0, "a: 1\n---\n# nothing\n": 0, "a: |\n  ---\n": 0, "a: 1\n---a\n": 0,
+		"a: 1\n---\n\nb: 1\n": 2, "---\na: 1\n--- {b: 1}\n": 3, "a: 1\n---\n---\nb: 1": 2,
+	} {
+		tree, err := yamlpos.ParseYAML("f.yaml", []byte(text))
+		if err != nil {
+			if text != "a: 1\n---a\n" {
+				t.Errorf("%q: %v", text, err)
+			}
+			continue
+		}
+		if got := tree.Rest().Line; got != line {
+			t.Errorf("%q: %d, want %d", text, got, line)
 		}
 	}
 }

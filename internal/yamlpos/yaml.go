@@ -37,7 +37,25 @@ func ParseYAML(file string, src []byte) (*Tree, error) {
 	if err := b.value(0, key{}, root); err != nil {
 		return nil, err
 	}
+	b.t.rest = nextDocument(file, src, b.lines, root.Line)
 	return b.t, nil
+}
+
+// nextDocument returns where a document behind the one that begins in line first stands, a zero Pos if there is none with anything in it.
+func nextDocument(file string, src []byte, lines []uint32, first int) (p Pos) {
+	for n := first + 1; n <= len(lines); n++ {
+		l := lineAt(src, lines, n)
+		switch rest, ok := bytes.CutPrefix(l, []byte("---")); {
+		case !ok && p.Line > 0 && len(bytes.TrimSpace(l)) > 0 && bytes.TrimSpace(l)[0] != '#':
+			return p
+		case !ok || len(rest) > 0 && rest[0] != ' ':
+		case len(bytes.TrimSpace(rest)) > 0:
+			return Pos{File: file, Line: n, Col: 1}
+		case p.Line == 0:
+			p = Pos{File: file, Line: n, Col: 1}
+		}
+	}
+	return Pos{}
 }
 
 func looksLikeJSON(src []byte) bool {

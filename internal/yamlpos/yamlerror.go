@@ -29,6 +29,11 @@ func yamlError(file string, src []byte, err error) error {
 			return &SyntaxError{Pos: placeOf(file, src, off), Msg: "invalid YAML: " + msg}
 		}
 	}
+	if brokenBlock(msg) {
+		if l, col, why, ok := blockError(src, line, msg); ok {
+			return &SyntaxError{Pos: Pos{File: file, Line: l, Col: col}, Msg: "invalid YAML: " + msg + ": " + why}
+		}
+	}
 	lines := lineStarts(src)
 	if line <= len(lines) {
 		text := src[lines[line-1]:]
@@ -39,6 +44,9 @@ func yamlError(file string, src []byte, err error) error {
 		pos.Col = 1 + utf8.RuneCount(text[:at])
 		if at < len(text) && strings.HasSuffix(msg, "cannot start any token") {
 			msg += ": " + unfit(text[at])
+		}
+		if strings.HasSuffix(msg, "alphabetic or numeric character") && at < len(text) && (text[at] == '*' || text[at] == '&') {
+			msg += ": '" + string(text[at]) + "' begins the name of an anchor; a text that begins so needs quotes"
 		}
 	}
 	return &SyntaxError{Pos: pos, Msg: "invalid YAML: " + msg}
@@ -91,6 +99,8 @@ func guessColumn(msg string, line []byte) int {
 		marks = "["
 	case strings.HasSuffix(msg, "',' or '}'"):
 		marks = "{"
+	case strings.HasSuffix(msg, "alphabetic or numeric character"):
+		marks = "*&"
 	case strings.Contains(msg, "cannot start any token"):
 		marks = "@`\t%"
 	case strings.Contains(msg, "unexpected end of stream"):

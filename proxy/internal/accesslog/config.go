@@ -129,14 +129,16 @@ func formatOrDefault(f *corev3.SubstitutionFormatString, d *Deps) (*format.Forma
 	if f == nil {
 		return format.ParseText(format.DefaultHTTP, d.Format)
 	}
-	return format.New(f, d.Format, d.Resolver)
+	x, err := format.New(f, d.Format, d.Resolver)
+	return x, config.At("log_format", err)
 }
 
 // fileFormat reads the four ways to say a file's format, three of them deprecated.
 func fileFormat(c *filev3.FileAccessLog, d *Deps) (*format.Format, error) {
 	switch f := c.GetAccessLogFormat().(type) {
 	case *filev3.FileAccessLog_LogFormat:
-		return format.New(f.LogFormat, d.Format, d.Resolver)
+		x, err := format.New(f.LogFormat, d.Format, d.Resolver)
+		return x, config.At("log_format", err)
 	case *filev3.FileAccessLog_Format: //nolint:staticcheck // deprecated, and used
 		if f.Format == "" {
 			break

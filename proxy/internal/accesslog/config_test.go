@@ -122,10 +122,10 @@ func TestConfigErrors(t *testing.T) {
 		return a
 	}
 	for want, a := range map[string]*accesslogv3.AccessLog{
-		"typed_config: Not supported field in StreamInfo: BOGUS": lf(inline("%BOGUS%")),
-		"typed_config: Invalid path: /nope":                      lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/nope"}})),
-		"typed_config: Environment variable doesn't exist: NOPE": lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_EnvironmentVariable{EnvironmentVariable: "NOPE"}})),
-		"typed_config: Formatter not found: zz":                  lf(withFormatter),
+		"typed_config.log_format.text_format_source.inline_string: Not supported field in StreamInfo: BOGUS": lf(inline("%BOGUS%")),
+		"typed_config.log_format.text_format_source: Invalid path: /nope":                                    lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/nope"}})),
+		"typed_config.log_format.text_format_source: Environment variable doesn't exist: NOPE":               lf(source(&corev3.DataSource{Specifier: &corev3.DataSource_EnvironmentVariable{EnvironmentVariable: "NOPE"}})),
+		"typed_config.log_format: Formatter not found: zz":                                                   lf(withFormatter),
 		"typed_config: Didn't find a registered implementation for 'x' with type URL: 'google.protobuf.StringValue'": {Name: "x",
 			ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: pack(t, &wrapperspb.StringValue{})}},
 		"typed_config: Didn't find a registered implementation for 'x' with type URL: ''": {Name: "x"},

@@ -309,14 +309,20 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 	e.path[top] = frame{name: key, index: -1}
 	names := m.fieldNames()
 	x := Error{
-		Kind:      UnknownField,
-		Msg:       "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
-		Elsewhere: e.elsewhere(n, m, key),
+		Kind:       UnknownField,
+		Msg:        "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
+		Suggestion: nearestWithin(key, names, 1), // a slip of one letter comes before a field of that very name elsewhere
 	}
-	if x.Elsewhere == "" {
-		x.Suggestion = nearest(key, names)
+	switch {
+	case key == "<<":
+		x.Msg = "no such field: '<<': YAML's merge keys are not read, as in Envoy"
+		x.Allowed, x.Suggestion = "the fields themselves, or an alias for a whole value", ""
+	case x.Suggestion == "":
+		if x.Elsewhere = e.elsewhere(n, m, key); x.Elsewhere == "" {
+			x.Suggestion = nearest(key, names)
+		}
 	}
-	if x.Elsewhere == "" && x.Suggestion == "" {
+	if x.Elsewhere == "" && x.Suggestion == "" && x.Allowed == "" {
 		x.Allowed = someOf(names, 12)
 		if len(names) == 0 {
 			x.Allowed = "nothing, the message has no fields"

@@ -64,7 +64,7 @@ static_resources:
 		{"a bool where a string is wanted", "node: {id: n}", []string{`1:12: node.id: expected '"', a string; found a boolean n; allowed: the same in quotes`}},
 		{"a wrong enum", "static_resources: {clusters: [{name: a, lb_policy: RINGHASH}]}", []string{"unknown enum value: 'RINGHASH'", "enum envoy.config.cluster.v3.Cluster.LbPolicy", "allowed: ROUND_ROBIN, LEAST_REQUEST", "did you mean 'RING_HASH'?"}},
 		{"not supported yet", `bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm}}]`,
-			[]string{"bootstrap_extensions[0].typed_config: could not find @type 'type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm': not supported yet: envoy.extensions.filters.http.wasm.v3"}},
+			[]string{"bootstrap_extensions[0].typed_config: could not find @type 'type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm': not supported yet, an extension of Envoy"}},
 		{"a type of the v2 API", `bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager}}]`,
 			[]string{"the v2 API is not supported", "did you mean 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager'?"}},
 		{"a misspelt type", `bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Ruoter}}]`,
@@ -82,6 +82,9 @@ static_resources:
 		{"a field of the root", "static_resources: {admin: {}}", []string{"static_resources.admin: no such field: 'admin'", "; the top of the file has that field: is the indent wrong?"}},
 		{"a field of the message below", listener + "          stat_prefix: x\n        route_config: {}", []string{
 			"filters[0].route_config: no such field: 'route_config': message envoy.config.listener.v3.Filter has unknown fields; static_resources.listeners[0].filter_chains[0].filters[0].typed_config has that field"}},
+		{"a slip comes before another place", listener + "          stat_prefix: x\n          route_config: {virtual_hosts: [{name: v, domains: [a], routes: [{match: {prefix: /}, route: {clusters: x}}]}]}", []string{
+			"no such field: 'clusters': message envoy.config.route.v3.RouteAction has unknown fields; did you mean 'cluster'?"}},
+		{"a merge key", "node: {<<: {id: a}}", []string{"no such field: '<<': YAML's merge keys are not read, as in Envoy; allowed: the fields themselves"}},
 		{"a list for the root", "[a]", []string{"1:1: expected '{', a map of the fields of envoy.config.bootstrap.v3.Bootstrap; found a list"}},
 		{"an empty file", "", []string{"Unable to convert YAML as JSON"}},
 		{"broken YAML", "a: {b: [}", []string{"1:9: invalid YAML"}},

@@ -177,6 +177,10 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 				Msg: fmt.Sprintf("the key '%s' stands twice: this value is used, and not the one at %d:%d, as in Envoy", shorten(r.Key), r.Before.Line, r.Before.Col)})
 		}
 	}
+	if p := t.Rest(); p.Line > 0 && l.opts.OnRepeated != nil {
+		l.opts.OnRepeated(&Error{File: p.File, Line: p.Line, Col: p.Col, Kind: Invalid,
+			Msg: "a second document begins: nothing from here on is read, as in Envoy"})
+	}
 	if k := t.Kind(t.Root()); k != yamlpos.Map {
 		x := &Error{File: name, Line: 1, Col: 1, Msg: "expected '{', a map of the fields of " + l.root.name, Found: k.String()}
 		if t.YAML() && k < yamlpos.Map {

@@ -89,7 +89,7 @@ func unknownType(r Resolver, url string) Error {
 	names := typeNames(r)
 	if knownToEnvoy(name) && !slices.ContainsFunc(names, func(n string) bool { return packageOf(n) == packageOf(name) }) {
 		x.Kind, x.Extension = Unsupported, name
-		x.Msg += ": not supported yet: " + packageOf(name) + " is an extension of Envoy that this build does not have"
+		x.Msg += ": not supported yet, an extension of Envoy that this build does not have"
 		return x
 	}
 	if s := nearestWithin(name, names, 4); s != "" {

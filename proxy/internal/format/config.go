@@ -26,15 +26,21 @@ func New(f *corev3.SubstitutionFormatString, o *Options, r config.Resolver) (*Fo
 	}
 	switch s := f.GetFormat().(type) {
 	case *corev3.SubstitutionFormatString_TextFormat:
-		return ParseText(s.TextFormat, &opts)
+		f, err := ParseText(s.TextFormat, &opts)
+		return f, config.At("text_format", err)
 	case *corev3.SubstitutionFormatString_TextFormatSource:
 		text, err := source(s.TextFormatSource, &opts)
 		if err != nil {
-			return nil, err
+			return nil, config.At("text_format_source", err)
 		}
-		return ParseText(text, &opts)
+		f, err := ParseText(text, &opts)
+		if s.TextFormatSource.GetSpecifier() != nil && s.TextFormatSource.GetFilename() == "" && s.TextFormatSource.GetEnvironmentVariable() == "" {
+			return f, config.At("text_format_source.inline_string", err)
+		}
+		return f, config.At("text_format_source", err)
 	case *corev3.SubstitutionFormatString_JsonFormat:
-		return ParseJSON(s.JsonFormat.AsMap(), &opts)
+		f, err := ParseJSON(s.JsonFormat.AsMap(), &opts)
+		return f, config.At("json_format", err)
 	}
 	return nil, fmt.Errorf("a format needs text_format_source or json_format")
 }

@@ -2,8 +2,12 @@ package format
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // syntax says which parts of %NAME(params):length% a command takes.
@@ -126,7 +130,7 @@ func (b *builder) operator() (*operator, error) {
 	if op, ok, err := b.lookup(); ok || err != nil {
 		return op, err
 	}
-	return nil, refuse("Not supported field in StreamInfo: %s", b.name)
+	return nil, &config.Error{Msg: "Not supported field in StreamInfo: " + b.name, Suggestion: config.Nearest(b.name, slices.Collect(maps.Keys(commands)))}
 }
 
 // lookup is operator for callers with words of their own for an unknown command: ok is false then.

@@ -152,5 +152,9 @@ func CompileRegex(text string, full bool) (*regexp.Regexp, error) {
 
 // regexError turns Go's error into RE2's, which has no prefix.
 func regexError(err error) error {
-	return errors.New(strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	text := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+	if strings.Contains(text, "invalid or unsupported Perl syntax") {
+		text += ": RE2 has no lookaround and no back references"
+	}
+	return errors.New(text)
 }

@@ -95,8 +95,10 @@ func (c *compiler) action(h *hostBuilder, e *Entry, r *routev3.Route, resp [][]m
 	case *routev3.Route_NonForwardingAction:
 		e.Kind = NonForwarding
 		return nil
+	case *routev3.Route_FilterAction:
+		return config.At("filter_action", errNotYet)
 	}
-	return config.At("filter_action", errNotYet)
+	return &config.Error{Path: "action", Kind: config.BrokenRule, Msg: "RouteValidationError.Action: value is required"}
 }
 
 // bufferLimit takes over how much of a request may be buffered: the more specific level and the newer field win.

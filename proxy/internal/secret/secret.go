@@ -4,12 +4,15 @@
 package secret
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -26,7 +29,7 @@ func ReadSource(d *corev3.DataSource) ([]byte, error) {
 	case *corev3.DataSource_Filename:
 		b, err := os.ReadFile(s.Filename)
 		if err != nil {
-			return nil, config.Lacking("Invalid path: "+s.Filename, err)
+			return nil, config.At("filename", noFile(s.Filename, err))
 		}
 		return b, nil
 	case *corev3.DataSource_InlineBytes:
@@ -36,11 +39,26 @@ func ReadSource(d *corev3.DataSource) ([]byte, error) {
 	case *corev3.DataSource_EnvironmentVariable:
 		v, ok := os.LookupEnv(s.EnvironmentVariable)
 		if !ok {
-			return nil, config.Lacking("environment variable doesn't exist: "+s.EnvironmentVariable, nil)
+			return nil, config.At("environment_variable", config.Lacking("environment variable doesn't exist: "+s.EnvironmentVariable, nil))
 		}
 		return []byte(v), nil
 	}
 	return nil, nil
+}
+
+// noFile says in Envoy's words that a file cannot be read, and why.
+func noFile(name string, err error) error {
+	text := "Invalid path: " + name
+	var why syscall.Errno
+	if errors.As(err, &why) {
+		text += " (" + why.Error() + ")"
+	}
+	if !filepath.IsAbs(name) {
+		if dir, err := os.Getwd(); err == nil {
+			text += ", seen from " + dir
+		}
+	}
+	return config.Lacking(text, err)
 }
 
 // NameOf names a data source in error texts.
@@ -58,14 +76,14 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	}
 	chain, err := ReadSource(p.GetCertificateChain())
 	if err != nil {
-		return nil, err
+		return nil, config.At("certificate_chain", err)
 	}
 	key, err := ReadSource(p.GetPrivateKey())
 	if p.GetPrivateKey().GetFilename() == redacted || string(key) == redacted {
-		return nil, badKey(p, errRedacted)
+		return nil, config.At("private_key", badKey(p, errRedacted))
 	}
 	if err != nil {
-		return nil, err
+		return nil, config.At("private_key", err)
 	}
 	if len(chain) == 0 {
 		return nil, errors.New("Failed to load incomplete certificate from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
@@ -75,10 +93,11 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	}
 	c, err := tls.X509KeyPair(chain, key)
 	if err != nil && aboutKey(err) {
-		return nil, badKey(p, err)
+		return nil, config.At("private_key", badKey(p, brokenPEM(key, err)))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), err) //nolint:staticcheck // Envoy's text
+		err = fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), brokenPEM(chain, err)) //nolint:staticcheck // Envoy's text
+		return nil, config.At("certificate_chain", err)
 	}
 	if staple, err := ReadSource(p.GetOcspStaple()); err != nil {
 		return nil, err
@@ -86,6 +105,14 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		c.OCSPStaple = staple
 	}
 	return &c, nil
+}
+
+// brokenPEM says more of a text in which no block was found though one begins.
+func brokenPEM(text []byte, err error) error {
+	if strings.Contains(err.Error(), "failed to find any PEM data") && bytes.Contains(text, []byte("-----BEGIN ")) {
+		return errors.New("the base64 between its BEGIN and END lines is broken, or one of these lines")
+	}
+	return err
 }
 
 // redacted is what /config_dump shows in place of a secret.

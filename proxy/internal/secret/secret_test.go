@@ -45,7 +45,7 @@ func TestCertificateErrors(t *testing.T) {
 	chain, key := pair(t)
 	_, other := pair(t)
 	broken := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))
-	const ofChain, ofKey = "Failed to load certificate chain from <inline>: ", "Failed to load private key from <inline>, Cause: "
+	const ofChain, ofKey = "certificate_chain: Failed to load certificate chain from <inline>: ", "private_key: Failed to load private key from <inline>, Cause: "
 	for _, c := range []struct {
 		name       string
 		chain, key *corev3.DataSource
@@ -54,12 +54,16 @@ func TestCertificateErrors(t *testing.T) {
 		{"a pair", inline(chain), inline(key), ""},
 		{"a dump's key", inline(chain), inline("[redacted]"), ofKey + "it is '[redacted]', as configuration dumps show"},
 		{"a dump's key in bytes", inline(chain), bytes, ofKey + "it is '[redacted]'"},
-		{"a dump's key in a file", inline(chain), named, "Failed to load private key from [redacted], Cause: it is '[redacted]'"},
+		{"a dump's key in a file", inline(chain), named, "private_key: Failed to load private key from [redacted], Cause: it is '[redacted]'"},
 		{"no PEM", inline(chain), inline("x"), ofKey},
 		{"another one's key", inline(chain), inline(other), ofKey},
 		{"no key", inline(chain), inline(chain), ofKey},
 		{"a broken key", inline(chain), inline(broken), ofKey},
 		{"no chain in PEM", inline("x"), inline(key), ofChain},
+		{"a chain of broken base64", inline(strings.Replace(chain, "M", "", 1)), inline(key), ofChain + "the base64 between its BEGIN and END lines is broken"},
+		{"a key of broken base64", inline(chain), inline(strings.Replace(key, "M", "", 1)), ofKey + "the base64 between its BEGIN and END lines is broken"},
+		{"a chain that is not here", &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/proc/none"}}, inline(key), "certificate_chain.filename: Invalid path: /proc/none (no such file or directory)"},
+		{"a key that is not here", inline(chain), &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "none"}}, "private_key.filename: Invalid path: none (no such file or directory), seen from /"},
 		{"a key for a chain", inline(key), inline(key), ofChain},
 	} {
 		_, err := secret.Certificate(&tlsv3.TlsCertificate{CertificateChain: c.chain, PrivateKey: c.key})

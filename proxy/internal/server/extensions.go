@@ -206,7 +206,11 @@ func (s *Server) buildCalls() {
 }
 
 func unknownExtension(name string, a *anypb.Any) error {
-	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, shortURL(config.PayloadURL(a))) //nolint:staticcheck // Envoy's text
+	x := &config.Error{Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + shortURL(config.PayloadURL(a)) + "'"}
+	if a == nil {
+		x.Allowed = "a name together with a typed_config, whose @type says what it is"
+	}
+	return x
 }
 
 // routeConfig parses a filter's per-route configuration.

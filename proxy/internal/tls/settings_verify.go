@@ -37,7 +37,7 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, 
 	if p.GetTrustedCa() != nil {
 		roots, err := secret.Roots(p.TrustedCa)
 		if err != nil {
-			return nil, err
+			return nil, config.At("trusted_ca", err)
 		}
 		v.roots = roots
 	} else if len(v.crls) > 0 {

@@ -123,6 +123,7 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 	f.missingFields(fields)
 	f.lacking = lacking
 	f.judge()
+	f.advise(o.Env == nil)
 	if f.root != nil {
 		f.below(fields, missing)
 		f.extensions(missing)
@@ -154,6 +155,19 @@ func (f *File) judge() {
 		}
 	}
 }
+
+// advise notes what the problems have in common. raw: variables were not replaced.
+func (f *File) advise(raw bool) {
+	if raw && slices.ContainsFunc(f.Problems, func(p proxy.Problem) bool { return variable.MatchString(p.Msg + " " + p.Found) }) {
+		f.Notes = append(f.Notes, proxy.Problem{File: f.File, Kind: proxy.Invalid, Msg: "variables such as ${NAME} are replaced with --config-env only"})
+	}
+	if f.root.Get("kind") != nil && f.root.Get("apiVersion") != nil {
+		f.Notes = append(f.Notes, proxy.Problem{File: f.File, Kind: proxy.Invalid,
+			Msg: "this is an object of Kubernetes: a bootstrap would be a value in it (kubectl get ... -o jsonpath=...)"})
+	}
+}
+
+var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*`)
 
 // Elsewhere judges anew for another machine: what this one lacks becomes notes.
 func (f *File) Elsewhere() {
