@@ -70,7 +70,7 @@ func (s *Stream) begin(c *Client, o *Options, hd Handler, slot *cluster.Slot) {
 	s.inf.Start, s.inf.StartWall = w.Now(), w.Wall()
 	s.inf.RequestHeaders = &s.req
 	s.inf.Protocol = http.HTTP11
-	s.rt = route.Entry{Kind: route.Forward, Slot: slot, NotFoundCode: 503, RouteTimeout: o.Timeout, Retry: o.Retry}
+	s.rt = route.Entry{Kind: route.Forward, Slot: slot, NotFoundCode: 503, RouteTimeout: o.Timeout, Retry: o.Retry, Extras: route.NoExtras()}
 	s.reply, s.forward = nil, o.ForwardedFor
 	s.waits, s.calls, s.pauses = 0, 0, 0
 	s.above, s.queued, s.sent, s.closed, s.dead = false, false, false, false, false

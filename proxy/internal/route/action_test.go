@@ -186,27 +186,27 @@ func TestGRPCTimeout(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
-	for action, want := range map[string]route.Entry{
-		"":                 {RouteTimeout: 15 * time.Second},
+	type timeouts struct {
+		Route, Idle, Max, GRPC, Offset        time.Duration
+		HasIdle, HasMax, HasGRPC, NewTimeouts bool
+	}
+	for action, want := range map[string]timeouts{
+		"":                 {Route: 15 * time.Second},
 		"timeout: 0s":      {},
-		"timeout: 3s":      {RouteTimeout: 3 * time.Second},
-		"idle_timeout: 4s": {RouteTimeout: 15 * time.Second, IdleTimeout: 4 * time.Second, HasIdleTimeout: true},
-		"idle_timeout: 0s": {RouteTimeout: 15 * time.Second, HasIdleTimeout: true},
-		"max_grpc_timeout: 2s, grpc_timeout_offset: 1s": {RouteTimeout: 15 * time.Second, GRPCTimeoutMax: 2 * time.Second, HasGRPCTimeoutMax: true, GRPCTimeoutOffset: time.Second},
-		"max_stream_duration: {}":                       {RouteTimeout: 15 * time.Second, NewTimeouts: true},
-		"max_stream_duration: {max_stream_duration: 5s, grpc_timeout_header_max: 6s, grpc_timeout_header_offset: 1s}": {RouteTimeout: 15 * time.Second, NewTimeouts: true,
-			MaxStreamDuration: 5 * time.Second, HasMaxStreamDuration: true, GRPCTimeoutMax: 6 * time.Second, HasGRPCTimeoutMax: true, GRPCTimeoutOffset: time.Second},
+		"timeout: 3s":      {Route: 3 * time.Second},
+		"idle_timeout: 4s": {Route: 15 * time.Second, Idle: 4 * time.Second, HasIdle: true},
+		"idle_timeout: 0s": {Route: 15 * time.Second, HasIdle: true},
+		"max_grpc_timeout: 2s, grpc_timeout_offset: 1s": {Route: 15 * time.Second, GRPC: 2 * time.Second, HasGRPC: true, Offset: time.Second},
+		"max_stream_duration: {}":                       {Route: 15 * time.Second, NewTimeouts: true},
+		"max_stream_duration: {max_stream_duration: 5s, grpc_timeout_header_max: 6s, grpc_timeout_header_offset: 1s}": {Route: 15 * time.Second, NewTimeouts: true,
+			Max: 5 * time.Second, HasMax: true, GRPC: 6 * time.Second, HasGRPC: true, Offset: time.Second},
 	} {
 		e := table(t, routes("{match: {prefix: /}, route: {cluster: up, "+action+"}}")).Match(&route.Request{Headers: headers("GET / a")})
-		type timeouts struct {
-			Route, Idle, Max, GRPC, Offset        time.Duration
-			HasIdle, HasMax, HasGRPC, NewTimeouts bool
-		}
 		of := func(e *route.Entry) timeouts {
 			return timeouts{e.RouteTimeout, e.IdleTimeout, e.MaxStreamDuration, e.GRPCTimeoutMax, e.GRPCTimeoutOffset, e.HasIdleTimeout, e.HasMaxStreamDuration,
 				e.HasGRPCTimeoutMax, e.NewTimeouts}
 		}
-		if d := cmp.Diff(of(&want), of(e)); d != "" {
+		if d := cmp.Diff(want, of(e)); d != "" {
 			t.Errorf("%s: %s", action, d)
 		}
 	}

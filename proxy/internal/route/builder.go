@@ -46,6 +46,8 @@ type compiler struct {
 	expressions map[string]expression  // that were compiled already
 	joined      map[joinKey]*Mutations // likewise
 
+	spare *Extras // an empty one
+
 	validate bool
 	specific bool // most_specific_header_mutations_wins
 }

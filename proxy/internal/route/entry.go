@@ -1,6 +1,7 @@
 package route
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
@@ -21,28 +22,52 @@ const (
 	NonForwarding
 )
 
-// Entry is a compiled route. It is immutable. The zero value of each option is Envoy's default where that is possible.
+// Entry is a compiled route. It is immutable. The zero value of each option is Envoy's default where that is possible. There may be
+// very many, and each request under way keeps one of its time: what most routes do not have is in Extras.
 type Entry struct {
 	match conditions
 
 	RouteName, VHost string
 	Kind             Kind
 
+	// IdleTimeout replaces the HCM's stream idle timeout if HasIdleTimeout.
+	HasIdleTimeout bool
+	// Hedge is hedge_on_per_try_timeout: a slow attempt goes on beside the next one.
+	Hedge bool
+	// HighPriority selects the second set of circuit breakers.
+	HighPriority    bool
+	AutoHostRewrite bool
+	AppendXFH       bool // append_x_forwarded_host
+	// IncludeAttempts says where x-envoy-attempt-count goes.
+	AttemptsInRequest, AttemptsInResponse bool
+	// TimeoutRetryHeader tells upstreams of retries whether the last attempt timed out (x-envoy-is-timeout-retry).
+	TimeoutRetryHeader bool
+	// NewTimeouts: max_stream_duration is set, which also replaces RouteTimeout.
+	NewTimeouts bool
+
 	// Forward: Slot or ClusterHeader is set; neither is an unknown cluster.
-	Slot          *cluster.Slot
+	Slot *cluster.Slot
+	// NotFoundCode is the answer if the cluster does not exist, 503 by default.
+	NotFoundCode int
+	// RouteTimeout is the timeout of the whole request, 0 for none (15 s by default).
+	RouteTimeout time.Duration
+	IdleTimeout  time.Duration
+
+	Retry                           *RetryPolicy
+	RequestHeaders, ResponseHeaders *Mutations
+
+	*Extras // never nil
+}
+
+// Extras is what few routes have. Routes without any share one that is empty.
+type Extras struct {
 	ClusterHeader string
 	// choose: another entry is taken in place of this one.
 	choose chooser
 	// refresh is where the entry comes from, if that may be asked again.
 	refresh chooser
-	// NotFoundCode is the answer if the cluster does not exist, 503 by default.
-	NotFoundCode int
-
-	// RouteTimeout is the timeout of the whole request, 0 for none (15 s by default). IdleTimeout replaces the HCM's stream
-	// idle timeout if HasIdleTimeout. FlushTimeout and MaxStreamDuration likewise.
-	RouteTimeout         time.Duration
-	IdleTimeout          time.Duration
-	HasIdleTimeout       bool
+	// FlushTimeout replaces the idle timeout while the rest of an answer is flushed if HasFlushTimeout, MaxStreamDuration the HCM's if
+	// HasMaxStreamDuration.
 	FlushTimeout         time.Duration
 	HasFlushTimeout      bool
 	MaxStreamDuration    time.Duration
@@ -52,8 +77,6 @@ type Entry struct {
 	GRPCTimeoutMax    time.Duration
 	GRPCTimeoutOffset time.Duration
 	HasGRPCTimeoutMax bool
-	// NewTimeouts: max_stream_duration is set, which also replaces RouteTimeout.
-	NewTimeouts bool
 
 	// Decorator is what requests are called in traces; DecoratorPropagate: others are told.
 	Decorator          string
@@ -61,17 +84,12 @@ type Entry struct {
 	// Sampling says how many requests are traced; nil: as the connection manager says.
 	Sampling *Sampling
 
-	Retry *RetryPolicy
 	// RetryBuffer says how bodies are kept for retries; nil: as Envoy does it.
 	RetryBuffer *RetryBuffer
-	// Hedge is hedge_on_per_try_timeout: a slow attempt goes on beside the next one.
-	Hedge bool
 	// Redirects are followed as InternalRedirect says; nil: they go to the client.
 	InternalRedirect *InternalRedirect
 	// Mirrors are the clusters that copies of requests go to.
 	Mirrors []Mirror
-	// HighPriority selects the second set of circuit breakers.
-	HighPriority bool
 
 	// Rewrites of the request. At most one of the path's and one of the host's is set.
 	PrefixRewrite     string
@@ -83,18 +101,10 @@ type Entry struct {
 	HostRewriteHeader string
 	HostRewritePath   *RegexRewrite
 	HostFormat        *format.Format
-	AutoHostRewrite   bool
 	// ClusterHeaders and ClusterHost are what a weighted cluster changes in requests, before the route does. Nothing tells of the
 	// original host.
 	ClusterHeaders *Mutations
 	ClusterHost    string
-	AppendXFH      bool // append_x_forwarded_host
-
-	RequestHeaders, ResponseHeaders *Mutations
-	// IncludeAttempts says where x-envoy-attempt-count goes.
-	AttemptsInRequest, AttemptsInResponse bool
-	// TimeoutRetryHeader tells upstreams of retries whether the last attempt timed out (x-envoy-is-timeout-retry).
-	TimeoutRetryHeader bool
 
 	DirectCode   int
 	DirectBody   string
@@ -126,6 +136,34 @@ type Entry struct {
 	hostMeta map[string]map[string]any // of the virtual host
 	filters  map[string]*filterConfig
 	disabled map[string]bool // filter name -> disabled
+}
+
+var noExtras Extras // read only
+
+// NoExtras is the Extras of an Entry that is made by hand.
+func NoExtras() *Extras { return &noExtras }
+
+// extras returns an empty Extras to fill.
+func (c *compiler) extras() *Extras {
+	x := c.spare
+	if c.spare = nil; x == nil {
+		x = &Extras{}
+	}
+	return x
+}
+
+// settle shares the Extras of routes that have none; what was filled with nothing is for the next route.
+func (c *compiler) settle(e *Entry) {
+	if reflect.ValueOf(e.Extras).Elem().IsZero() {
+		c.spare, e.Extras = e.Extras, &noExtras
+	}
+}
+
+// clone returns a copy that may be changed.
+func (e *Entry) clone() *Entry {
+	one, x := *e, *e.Extras
+	one.Extras = &x
+	return &one
 }
 
 // ConnectConfig is connect_config.

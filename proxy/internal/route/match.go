@@ -10,7 +10,12 @@ import (
 
 // conditions is what a route asks of a request.
 type conditions struct {
-	path     pathMatch
+	path pathMatch
+	*demands
+}
+
+// demands is what a route asks for beyond the path; most ask for nothing, and have none.
+type demands struct {
 	headers  []HeaderMatch
 	params   []paramMatch
 	cookies  []cookieMatch
@@ -34,8 +39,8 @@ const (
 
 type pathMatch struct {
 	kind pathKind
-	text string
 	fold bool // case-insensitive
+	text string
 	re   *regexp.Regexp
 	tmpl *template
 	// literal is what every path that re or tmpl matches begins with.
@@ -73,13 +78,16 @@ func (m *pathMatch) matches(path string) bool {
 
 // pathOnly: nothing but the path is asked.
 func (m *conditions) pathOnly() bool {
-	return m.path.kind != pathConnect && len(m.headers)+len(m.params)+len(m.cookies)+len(m.custom) == 0 && m.fraction == nil && !m.grpc && m.tls == nil
+	return m.path.kind != pathConnect && m.demands == nil
 }
 
 // rest looks at everything but the path.
 func (m *conditions) rest(r *Request, query string) bool {
 	if m.path.kind == pathConnect && r.Headers.Get(http.Method) != "CONNECT" {
 		return false
+	}
+	if m.demands == nil {
+		return true
 	}
 	if m.fraction != nil && !m.fraction.hit(r) {
 		return false

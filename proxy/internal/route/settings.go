@@ -47,7 +47,8 @@ var errNotYet = errors.New("not supported yet")
 // entry compiles a route. All that is wrong with it is in the error, each thing at its field.
 func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	vh := h.vh
-	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, hostMeta: h.meta, hostRateLimits: h.limits, virtualClusters: h.clusters}
+	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, Extras: c.extras()}
+	e.hostMeta, e.hostRateLimits, e.virtualClusters = h.meta, h.limits, h.clusters
 	var err error
 	var errs config.Errors
 	e.match, err = c.match(r.GetMatch())
@@ -78,6 +79,7 @@ func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	levels := [][]mutation{resp, h.resp, c.all.resp}
 	e.RequestHeaders, e.ResponseHeaders = c.join([][]mutation{req, h.req, c.all.req}), c.join(levels)
 	errs.Collect("", c.action(h, e, r, levels))
+	c.settle(e)
 	return e, errs.Err()
 }
 

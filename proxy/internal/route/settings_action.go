@@ -21,7 +21,12 @@ func (c *compiler) forward(h *hostBuilder, e *Entry, a *routev3.RouteAction, res
 	vh := h.vh
 	var err error
 	var errs config.Errors
-	e.NotFoundCode = map[routev3.RouteAction_ClusterNotFoundResponseCode]int{0: 503, 1: 404, 2: 500}[a.ClusterNotFoundResponseCode]
+	switch a.ClusterNotFoundResponseCode {
+	case routev3.RouteAction_NOT_FOUND:
+		e.NotFoundCode = 404
+	case routev3.RouteAction_INTERNAL_SERVER_ERROR:
+		e.NotFoundCode = 500
+	}
 	c.timeouts(e, a)
 	if x := a.EarlyDataPolicy; x != nil && !x.GetTypedConfig().MessageIs(&earlyv3.DefaultEarlyDataPolicy{}) {
 		errs.Collect("early_data_policy", unknownExtension(x.GetName(), x.GetTypedConfig()))

@@ -88,8 +88,8 @@ func (c *compiler) plugin(e *Entry, p proto.Message) error {
 		e.choose = nowhere{}
 		return nil
 	}
-	none := *e
-	x := &byMatcher{none: &none}
+	none := e.clone()
+	x := &byMatcher{none: none}
 	none.refresh = x
 	var err error
 	x.tree, err = match.New(m.GetClusterMatcher(), match.Options[*Entry]{Action: func(name string, a *anypb.Any) (*Entry, error) {
@@ -101,9 +101,9 @@ func (c *compiler) plugin(e *Entry, p proto.Message) error {
 		if !ok {
 			return nil, unknownExtension(name, a)
 		}
-		one := *e
+		one := e.clone()
 		one.Slot, one.refresh = c.Slot(to.Cluster), x
-		return &one, nil
+		return one, nil
 	}})
 	e.choose = x
 	return config.At("cluster_matcher", err)
@@ -139,7 +139,7 @@ func (c *compiler) weighted(e *Entry, wc *routev3.WeightedCluster, resp [][]muta
 
 // choice is the entry of one of a route's weighted clusters.
 func (c *compiler) choice(e *Entry, x *routev3.WeightedCluster_ClusterWeight, resp [][]mutation) (*Entry, error) {
-	one := *e
+	one := e.clone()
 	var errs config.Errors
 	switch {
 	case x.ClusterHeader != "" && x.Name != "":
@@ -149,7 +149,7 @@ func (c *compiler) choice(e *Entry, x *routev3.WeightedCluster_ClusterWeight, re
 	case x.Name == "":
 		errs.Collect("", errors.New("At least one of name or cluster_header need to be specified")) //nolint:staticcheck // Envoy's text
 	default:
-		errs.Collect("name", c.bind(&one, x.Name))
+		errs.Collect("name", c.bind(one, x.Name))
 	}
 	a, b, err := c.level(x)
 	errs.Collect("", err)
@@ -167,5 +167,5 @@ func (c *compiler) choice(e *Entry, x *routev3.WeightedCluster_ClusterWeight, re
 		maps.Copy(one.disabled, e.disabled)
 		one.use(filters)
 	}
-	return &one, nil
+	return one, nil
 }

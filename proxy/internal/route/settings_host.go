@@ -17,7 +17,7 @@ import (
 func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost, error) {
 	v := &VirtualHost{Name: vh.Name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
 	if vh.RequireTls != routev3.VirtualHost_NONE {
-		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, RedirectTo: &RedirectAction{Code: 301, Plain: true}}
+		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, Extras: &Extras{RedirectTo: &RedirectAction{Code: 301, Plain: true}}}
 	}
 	h := &hostBuilder{c: c, t: t, vh: vh}
 	if err := h.build(v); err != nil {

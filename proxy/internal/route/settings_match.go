@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -16,7 +17,7 @@ import (
 )
 
 func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
-	var out conditions
+	out := conditions{demands: &demands{}}
 	p := &out.path
 	if m.CaseSensitive != nil {
 		p.fold = !m.CaseSensitive.Value
@@ -79,6 +80,9 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 		sm, err := filterStateMatch(f)
 		errs.Collect(fmt.Sprintf("filter_state[%d]", i), err)
 		out.custom = append(out.custom, sm)
+	}
+	if reflect.ValueOf(out.demands).Elem().IsZero() {
+		out.demands = nil
 	}
 	return out, errs.Err()
 }
