@@ -181,13 +181,20 @@ var typeNames = map[string]Type{
 
 // knownTypes are the further ones that Envoy has.
 var knownTypes = map[string]bool{
-	"envoy.cluster.original_dst": true, "envoy.cluster.dns": true, "envoy.clusters.aggregate": true, "envoy.clusters.composite": true,
+	"envoy.cluster.original_dst": true, "envoy.clusters.aggregate": true, "envoy.clusters.composite": true,
 	"envoy.clusters.dynamic_forward_proxy": true, "envoy.clusters.redis": true, "envoy.clusters.reverse_connection": true,
 	"envoy.clusters.dynamic_modules": true, "envoy.clusters.mcp_multicluster": true,
 }
 
 func buildType(cfg *clusterv3.Cluster) (Type, error) {
 	if ct := cfg.GetClusterType(); ct != nil {
+		if x, err := dnsCluster(cfg); err != nil {
+			return noType, config.At("cluster_type.typed_config", err)
+		} else if x.GetAllAddressesInSingleEndpoint() {
+			return LogicalDNS, nil
+		} else if x != nil {
+			return StrictDNS, nil
+		}
 		t, ok := typeNames[ct.GetName()]
 		if !ok {
 			if !knownTypes[ct.GetName()] {

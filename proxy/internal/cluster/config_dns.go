@@ -6,37 +6,75 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	caresv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
 	getaddrinfov3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/getaddrinfo/v3"
 )
 
+// dnsCluster returns what the extension envoy.cluster.dns is configured with; nil if cfg is no cluster of it. Its fields are asked instead
+// of those of the same names in cfg, which Envoy ignores then.
+func dnsCluster(cfg *clusterv3.Cluster) (*dnsv3.DnsCluster, error) {
+	ct := cfg.GetClusterType()
+	x := new(dnsv3.DnsCluster)
+	if any := ct.GetTypedConfig(); any != nil {
+		if !any.MessageIs(x) {
+			return nil, nil
+		}
+		return x, any.UnmarshalTo(x)
+	}
+	if ct.GetName() == "envoy.cluster.dns" {
+		return x, nil
+	}
+	return nil, nil
+}
+
 // buildDNS reads how a cluster's names are resolved again and again.
 func buildDNS(cfg *clusterv3.Cluster, o *DNSOptions) error {
+	x, err := dnsCluster(cfg)
+	if err != nil {
+		return config.At("cluster_type.typed_config", err)
+	}
+	if x != nil {
+		o.Family = families[clusterv3.Cluster_DnsLookupFamily(max(x.GetDnsLookupFamily()-1, 0))] // the same order behind UNSPECIFIED
+		o.MinRefresh = duration(x.GetDnsMinRefreshRate(), 0)
+		return config.At("cluster_type.typed_config", refreshRates(x, x.GetDnsFailureRefreshRate(), o))
+	}
+	o.Family = families[cfg.GetDnsLookupFamily()]
+	return refreshRates(cfg, cfg.GetDnsFailureRefreshRate(), o)
+}
+
+var families = map[clusterv3.Cluster_DnsLookupFamily]dns.Family{
+	clusterv3.Cluster_V4_ONLY: dns.V4Only, clusterv3.Cluster_V6_ONLY: dns.V6Only, clusterv3.Cluster_V4_PREFERRED: dns.V4Preferred,
+	clusterv3.Cluster_ALL: dns.All,
+}
+
+// refreshRates reads the fields that clusters and the extension have in common; failure is a nil pointer if it is not set.
+func refreshRates(cfg interface {
+	GetDnsRefreshRate() *durationpb.Duration
+	GetDnsJitter() *durationpb.Duration
+	GetRespectDnsTtl() bool
+}, failure interface {
+	GetBaseInterval() *durationpb.Duration
+	GetMaxInterval() *durationpb.Duration
+}, o *DNSOptions,
+) error {
 	o.Refresh = duration(cfg.GetDnsRefreshRate(), DefaultDNSRefresh)
 	o.Jitter = duration(cfg.GetDnsJitter(), 0)
 	o.RespectTTL = cfg.GetRespectDnsTtl()
 	o.FailureBase, o.FailureMax = o.Refresh, o.Refresh
-	if r := cfg.GetDnsFailureRefreshRate(); r != nil {
-		o.FailureBase = duration(r.GetBaseInterval(), o.Refresh)
-		o.FailureMax = duration(r.GetMaxInterval(), 10*o.FailureBase)
-		if o.FailureMax < o.FailureBase {
-			return rejected("dns_failure_refresh_rate", "dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval")
-		}
+	if failure.GetBaseInterval() == nil { // a field that must be set
+		return nil
 	}
-	switch cfg.GetDnsLookupFamily() {
-	case clusterv3.Cluster_V4_ONLY:
-		o.Family = dns.V4Only
-	case clusterv3.Cluster_V6_ONLY:
-		o.Family = dns.V6Only
-	case clusterv3.Cluster_V4_PREFERRED:
-		o.Family = dns.V4Preferred
-	case clusterv3.Cluster_ALL:
-		o.Family = dns.All
+	o.FailureBase = failure.GetBaseInterval().AsDuration()
+	o.FailureMax = duration(failure.GetMaxInterval(), 10*o.FailureBase)
+	if o.FailureMax < o.FailureBase {
+		return rejected("dns_failure_refresh_rate", "dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval")
 	}
 	return nil
 }
@@ -68,6 +106,10 @@ func buildResolver(cfg *clusterv3.Cluster, d *Deps) (dns.Resolver, error) {
 
 // resolverOptions reads typed_dns_resolver_config, or the fields that it has taken the place of.
 func resolverOptions(cfg *clusterv3.Cluster) (o dns.Options, err error) {
+	if x, _ := dnsCluster(cfg); x.GetTypedDnsResolverConfig() != nil {
+		o, err = typedResolver(x.GetTypedDnsResolverConfig())
+		return o, config.At("cluster_type.typed_config", err)
+	}
 	if ec := cfg.GetTypedDnsResolverConfig(); ec != nil {
 		return typedResolver(ec)
 	}

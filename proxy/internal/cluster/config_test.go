@@ -19,6 +19,9 @@ const httpOptions = `typed_extension_protocol_options: {envoy.extensions.upstrea
 
 const oneEndpoint = "load_assignment: {cluster_name: a, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %, port_value: 80}}}}]}]}"
 
+// dnsCluster begins the configuration of the extension.
+const dnsCluster = `cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dns.v3.DnsCluster, `
+
 // Texts that Envoy 1.40 prints for the same mistakes are marked.
 func TestConfigErrors(t *testing.T) {
 	ep := func(a string) string { return strings.Replace(oneEndpoint, "%", a, 1) }
@@ -38,6 +41,9 @@ func TestConfigErrors(t *testing.T) {
 			"load_balancing_policy: cluster: didn't find a registered load balancer factory implementation for cluster: 'a' with names from [x]"},
 		{"type: STRICT_DNS, dns_failure_refresh_rate: {base_interval: 5s, max_interval: 1s}", "dns_failure_refresh_rate: dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval"},
 		{"cluster_type: {name: bogus}", "cluster_type: Didn't find a registered cluster factory implementation for name: 'bogus'"},
+		{dnsCluster + "dns_failure_refresh_rate: {base_interval: 5s, max_interval: 1s}}}",
+			"cluster_type.typed_config.dns_failure_refresh_rate: dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval"},
+		{dnsCluster + "all_addresses_in_single_endpoint: true}}", "load_assignment: LOGICAL_DNS clusters must have a single host"},
 		{"upstream_bind_config: {source_address: {address: foo, port_value: 0}}", "upstream_bind_config.source_address.address: malformed IP address: foo"},
 		{`typed_extension_protocol_options: {x: {"@type": type.googleapis.com/envoy.config.core.v3.Metadata}}`,
 			`typed_extension_protocol_options["x"]: Didn't find a registered network or http filter or protocol options implementation for name: 'x'`},

@@ -21,6 +21,8 @@ type DNSOptions struct {
 	Refresh    time.Duration
 	Jitter     time.Duration
 	RespectTTL bool
+	// MinRefresh is the shortest time that RespectTTL gives.
+	MinRefresh time.Duration
 	// FailureBase and FailureMax bound the time to the next try after a failure, which grows exponentially. Both are Refresh if
 	// nothing else is configured: then it does not grow.
 	FailureBase, FailureMax time.Duration
@@ -131,7 +133,7 @@ func (r *resolved) answered(res dns.Result) {
 		}
 	}
 	if s.c.opts.DNS.RespectTTL && life > 0 {
-		next = life
+		next = max(life, s.c.opts.DNS.MinRefresh)
 	}
 	r.set(list)
 	if j := s.c.opts.DNS.Jitter; j > 0 {

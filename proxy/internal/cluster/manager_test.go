@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -407,6 +408,40 @@ func TestLogicalDNS(t *testing.T) {
 		t.Error("an empty answer took the address away")
 	}
 	r.want(map[string]string{"cluster.a.membership_change": "1", "cluster.a.update_success": "3"})
+}
+
+// The extension envoy.cluster.dns is either of the two types, and its fields hold instead of the cluster's.
+func TestDNSExtension(t *testing.T) {
+	r := newRig(t, 1)
+	one := strings.Replace(oneEndpoint, "%", "x.test", 1)
+	for name, yaml := range map[string]string{
+		"s":     dnsCluster + "dns_refresh_rate: 60s, dns_lookup_family: V6_ONLY}}, dns_refresh_rate: 1s, dns_lookup_family: V4_ONLY, ",
+		"l":     dnsCluster + "all_addresses_in_single_endpoint: true, respect_dns_ttl: true, dns_min_refresh_rate: 20s}}, ",
+		"named": "cluster_type: {name: envoy.cluster.dns}, ",
+	} {
+		r.add("{name: " + name + ", " + yaml + strings.ReplaceAll(one, "x.test", name+".test") + "}")
+	}
+	r.m.Start()
+	for name, want := range map[string][]string{"s": {"10.0.0.1:80", "10.0.0.2:80"}, "l": {"10.0.0.1:80"}, "named": {"10.0.0.1:80", "10.0.0.2:80"}} {
+		r.dns.answerTTL(t, name+".test", time.Second, "10.0.0.1", "10.0.0.2")
+		if d := cmp.Diff(want, addresses(r.m.Slot(name).Load())); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	if f := r.dns.families["s.test"]; f != dns.V6Only {
+		t.Errorf("family %v", f)
+	}
+	if f := r.dns.families["named.test"]; f != dns.Auto {
+		t.Errorf("family %v", f)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		open  int
+	}{{4 * time.Second, 0}, {2 * time.Second, 1}, {15 * time.Second, 2}, {40 * time.Second, 3}} { // named after 5 s, l after 20 s, s after 60 s
+		if r.jump(step.after); r.dns.open() != step.open {
+			t.Errorf("after %v more %d are asked, want %d", step.after, r.dns.open(), step.open)
+		}
+	}
 }
 
 // Breakers' gauges show what is true when they are asked for.

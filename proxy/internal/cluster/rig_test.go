@@ -187,7 +187,10 @@ func addresses(c *cluster.Cluster) []string {
 }
 
 // fakeDNS answers when the test says so.
-type fakeDNS struct{ asked []*question }
+type fakeDNS struct {
+	asked    []*question
+	families map[string]dns.Family // that were asked for last
+}
 
 type question struct {
 	name string
@@ -197,7 +200,11 @@ type question struct {
 
 func (q *question) Cancel() { q.over = true }
 
-func (f *fakeDNS) Resolve(name string, _ dns.Family, done func(dns.Result)) dns.Query {
+func (f *fakeDNS) Resolve(name string, family dns.Family, done func(dns.Result)) dns.Query {
+	if f.families == nil {
+		f.families = map[string]dns.Family{}
+	}
+	f.families[name] = family
 	q := &question{name: name, done: done}
 	f.asked = append(f.asked, q)
 	return q

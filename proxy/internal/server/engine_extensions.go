@@ -9,6 +9,7 @@ var engineExtensions = []struct {
 	{"envoy.access_loggers", "envoy.access_loggers.file", []string{"envoy.extensions.access_loggers.file.v3.FileAccessLog"}},
 	{"envoy.access_loggers", "envoy.access_loggers.stderr", []string{"envoy.extensions.access_loggers.stream.v3.StderrAccessLog"}},
 	{"envoy.access_loggers", "envoy.access_loggers.stdout", []string{"envoy.extensions.access_loggers.stream.v3.StdoutAccessLog"}},
+	{"envoy.clusters", "envoy.cluster.dns", []string{"envoy.extensions.clusters.dns.v3.DnsCluster"}},
 	{"envoy.clusters", "envoy.cluster.eds", nil},
 	{"envoy.clusters", "envoy.cluster.logical_dns", nil},
 	{"envoy.clusters", "envoy.cluster.static", nil},
