@@ -127,7 +127,7 @@ func (x *cdsUpdate) apply(r *sub.Resource) error {
 func (x *cdsUpdate) finish() error {
 	c := x.c
 	c.info("cds: added/updated %d cluster(s) (skipped %d unmodified cluster(s)); removed %d cluster(s)", x.changed, x.same+x.u.Same, x.gone)
-	if x.changed+x.gone > 0 {
+	if x.changed > 0 && len(x.bad) == 0 { // Envoy counts no others
 		c.M.d.Main.Stats.Inc(c.stats.Counter(stats.ReloadsConfigReload))
 		c.M.d.Store.SetGauge(c.stats.Gauge(stats.ReloadsConfigReloadTimeMs), uint64(c.M.d.Main.Wall()/1e6))
 	}

@@ -123,12 +123,17 @@ type rdsUpdate struct {
 	u   *sub.Update
 	b   *Builder // nil: there is nothing to build
 	err error
+	// ignored: all that is said is that the routes are gone, which is not believed, as in Envoy.
+	ignored bool
 }
 
 // begin looks at what has come.
 func (x *rdsUpdate) begin() (err error) {
 	s := x.s
 	if len(x.u.Resources) == 0 {
+		if x.ignored = len(x.u.Removed) > 0; x.ignored {
+			return nil
+		}
 		s.count(stats.RDSUpdateEmpty) // what is not spoken of stays
 		return nil
 	}
@@ -161,7 +166,9 @@ func (x *rdsUpdate) step() (refused int, more bool) {
 
 func (x *rdsUpdate) finish() error {
 	s := x.s
-	s.building = nil
+	if s.building = nil; x.ignored {
+		return nil
+	}
 	if x.err != nil {
 		s.arrived() // who waits for the first one waits no longer
 		if s.r.Log != nil {

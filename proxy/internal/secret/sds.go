@@ -13,6 +13,7 @@ import (
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
@@ -162,8 +163,13 @@ func (s *sdsSub) drop(u *user) bool {
 
 func (m *Manager) subscribe(c *tlsv3.SdsSecretConfig, key string) (*sdsSub, error) {
 	s := &sdsSub{m: m, name: c.GetName(), came: func() {}}
-	var st sub.Stats
-	st, s.release = sub.NewStats(m.Scope.Scope("sds").Scope(c.GetName()))
+	own := m.Scope.Scope("sds").Scope(c.GetName())
+	st, release := sub.NewStats(own)
+	own.Group(stats.SDS)
+	s.release = func() {
+		release()
+		own.Release(stats.SDS)
+	}
 	var err error
 	if s.handle, err = m.Source.Subscribe(c.GetSdsConfig(), SecretType, []string{c.GetName()}, st, s); err != nil {
 		s.release()

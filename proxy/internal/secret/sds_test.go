@@ -99,8 +99,8 @@ func TestSecretsAreSharedAndReleased(t *testing.T) {
 	if len(r.src.open) != 0 || len(r.m.Dynamic()) != 0 {
 		t.Error("nobody is left, and the subscription is open still")
 	}
-	if n := r.store.Released(); n != 1 {
-		t.Errorf("%d groups of stats are released, want 1", n)
+	if n := r.store.Released(); n != 2 {
+		t.Errorf("%d groups of stats are released, want 2", n)
 	}
 	// It begins anew.
 	if _, _, err := r.m.Validation(config("a"), func() {}); err != nil || len(r.src.open) != 1 {

@@ -123,18 +123,38 @@ func (s *Server) serveHotRestartVersion(_ *admin.Request, done func(*admin.Respo
 	done(admin.OK(s.hotRestartVersion()))
 }
 
-// serveInitDump names what the start waits for.
+// serveInitDump names what listeners wait for, and what the start waits for beside.
 func (s *Server) serveInitDump(_ *admin.Request, done func(*admin.Response)) {
 	out := &adminv3.UnreadyTargetsDumps{}
+	add := func(name string, targets []string) {
+		out.UnreadyTargetsDumps = append(out.UnreadyTargetsDumps, &adminv3.UnreadyTargetsDumps_UnreadyTargetsDump{Name: name, TargetNames: targets})
+	}
+	others := s.dynamic.pending
+	for _, a := range s.order {
+		b := a.newest()
+		if b == nil || len(b.targets) == 0 {
+			continue
+		}
+		var names []string
+		for _, t := range b.targets {
+			names = append(names, *t)
+		}
+		add(fmt.Sprintf("init manager Listener-local-init-manager %s %d", a.name, b.whole), names)
+		if b == a.build {
+			others--
+		}
+	}
 	if s.State() == Initializing || s.State() == PreInitializing {
 		var names []string
 		for _, c := range s.clusters.WarmingClusters() {
 			names = append(names, "cluster "+c.Cluster.Name())
 		}
-		if s.dynamic.pending > 0 {
-			names = append(names, fmt.Sprintf("%d targets of the server", s.dynamic.pending))
+		if others > 0 {
+			names = append(names, fmt.Sprintf("%d targets of the server", others))
 		}
-		out.UnreadyTargetsDumps = append(out.UnreadyTargetsDumps, &adminv3.UnreadyTargetsDumps_UnreadyTargetsDump{Name: "init manager Server", TargetNames: names})
+		if len(names) > 0 {
+			add("init manager Server", names)
+		}
 	}
 	answerJSON(done, out, false)
 }

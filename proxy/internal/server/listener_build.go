@@ -42,8 +42,8 @@ type listenerBuild struct {
 	// fixed is the hash of everything but the chains, whole that of all; byHash finds the chains that may live on.
 	fixed, whole uint64
 	byHash       map[uint64]*chainUse
-	// pending counts what must have come before the listener serves; warm runs at zero.
-	pending int
+	// targets are what must have come before the listener serves, by the names that /init_dump has for them; warm runs when there are none.
+	targets []*string
 	sealed  bool
 	warm    func()
 

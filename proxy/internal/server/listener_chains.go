@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -216,7 +217,7 @@ func (b *listenerBuild) hcmDeps(u *chainUse, p *hcmv3.HttpConnectionManager) hcm
 			return slot, err
 		},
 		RDS: func(r *hcmv3.Rds, prefix string) (*route.Slot, error) {
-			slot, release, err := s.dynamic.rds.Get(r.GetConfigSource(), r.GetRouteConfigName(), s.store.Root().Scope("http."+prefix), b.target())
+			slot, release, err := s.dynamic.rds.Get(r.GetConfigSource(), r.GetRouteConfigName(), s.store.Root().Scope("http."+prefix), b.target("shared target RdsRouteConfigSubscription RDS init "+r.GetRouteConfigName()))
 			if err == nil {
 				u.release = append(u.release, release)
 			}
@@ -263,14 +264,14 @@ func (s *Server) inlineRoutes(rc *routev3.RouteConfiguration, static bool) (*rou
 	return sl, nil
 }
 
-// target makes the listener wait for one more thing; the result says that it has come. It may be called more than once.
-func (b *listenerBuild) target() func() {
-	b.pending++
-	done := false
+// target makes the listener wait for one more thing, which /init_dump calls by name; the result says that it has come. It may be called
+// more than once.
+func (b *listenerBuild) target(name string) func() {
+	t := &name
+	b.targets = append(b.targets, t)
 	return func() {
-		if !done {
-			done = true
-			b.pending--
+		if i := slices.Index(b.targets, t); i >= 0 {
+			b.targets = slices.Delete(b.targets, i, i+1)
 			b.ready()
 		}
 	}
@@ -283,7 +284,7 @@ func (b *listenerBuild) whenWarm(f func()) {
 }
 
 func (b *listenerBuild) ready() {
-	if f := b.warm; b.pending == 0 && b.sealed && f != nil {
+	if f := b.warm; len(b.targets) == 0 && b.sealed && f != nil {
 		b.warm = nil
 		f()
 	}

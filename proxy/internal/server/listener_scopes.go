@@ -15,7 +15,7 @@ func (b *listenerBuild) scopes(p *hcmv3.ScopedRoutes, prefix string) (scopes *ro
 	s := b.s
 	list := p.GetScopedRouteConfigurationsList()
 	if list == nil {
-		scopes, done, err := s.dynamic.rds.Scoped(p, s.store.Root().Scope("http."+prefix), b.target())
+		scopes, done, err := s.dynamic.rds.Scoped(p, s.store.Root().Scope("http."+prefix), b.target("SRDS init "+p.GetName()))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -322,11 +322,11 @@ func (s *Server) startSecond(failed func(error)) {
 	s.clustersInitialized()
 	s.state.Store(int32(Initializing))
 	s.dynamic.listening = true
-	s.dynamic.streams.Listen()
 	if err := s.startLDS(); err != nil {
 		failed(err)
 		return
 	}
+	s.dynamic.streams.Listen()
 	s.whenInitialized(func() {
 		s.logger("config").Info("all dependencies initialized. starting workers")
 		s.startListeners(func(err error) {

@@ -98,5 +98,11 @@ var ControlPlane = api.MustTemplate("control plane",
 // ControlPlaneIdentifier is the text readout of who answered.
 const ControlPlaneIdentifier = "identifier"
 
+// SDSKeyRotationFailed is the index of SDS.
+const SDSKeyRotationFailed api.CounterIndex = 0
+
+// SDS is what a secret that comes from outside has beside Subscription.
+var SDS = api.MustTemplate("sds", api.Counter(SDSKeyRotationFailed, "key_rotation_failed"))
+
 // VersionText is the text readout of a subscription.
 const VersionText = "version_text"

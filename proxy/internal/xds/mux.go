@@ -162,7 +162,8 @@ func (k *kind) add(w *streamSub) {
 
 func (k *kind) addName(w *streamSub, name string) {
 	list := k.byName[name]
-	k.byName[name] = append(slices.Clip(list), w)
+	// The newest is told first: a cluster that it makes warm takes the place of the one that has waited for the same longer.
+	k.byName[name] = append([]*streamSub{w}, list...)
 	k.drop(name)
 	k.removed.drop(name)
 	k.added.add(name) // also if it is wanted already: who wants it now has nothing yet, and asking again brings it again
@@ -324,15 +325,15 @@ func (k *kind) wanted() []string {
 	if k.wildcard() {
 		return nil
 	}
-	list := make([]string, 0, len(k.byName))
+	all := make([]string, 0, len(k.byName))
 	for _, w := range k.order {
 		for _, n := range w.names {
-			if k.byName[n][0] == w {
-				list = append(list, n)
+			if list := k.byName[n]; list[len(list)-1] == w {
+				all = append(all, n)
 			}
 		}
 	}
-	return list
+	return all
 }
 
 // nextDelta sends one delta request: answers first, then what is wanted anew or no more.
