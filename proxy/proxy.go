@@ -40,6 +40,8 @@ type LoadOptions struct {
 	// MaxProblems bounds how many errors are told, of the clusters, of the listeners, and of the rest each; 0 means 100. The
 	// others are counted.
 	MaxProblems int
+	// Data is what the file holds, if it has been read already, as from a pipe; nil means that it is read. The path is its name then.
+	Data []byte
 
 	note func(p Problem) // Check's
 }
@@ -56,7 +58,7 @@ func (o *LoadOptions) tell(f func(text string), e *config.Error) {
 // LoadWith is Load with options.
 func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 	unknown := new(int)
-	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, Env: o.Env, MaxErrors: o.MaxProblems}
+	opts := config.Options{ConfigYAML: o.ConfigYAML, AllowUnknownFields: o.AllowUnknownFields, Env: o.Env, Data: o.Data, MaxErrors: o.MaxProblems}
 	opts.OnUnknownField = func(e *config.Error) {
 		*unknown++
 		o.tell(o.OnUnknownField, e)

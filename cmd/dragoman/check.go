@@ -24,7 +24,7 @@ configuration that is to run elsewhere, --allow-missing-files makes notes of the
 
 What is missing is named by its message; docs/compat.md has each one with its extension.
 
-Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
+A file - is standard input. Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
 With --output json the result is for editors and CI.`
 
 func checkCommand() *cobra.Command {
@@ -38,6 +38,7 @@ func checkCommand() *cobra.Command {
 		Example: `  dragoman check envoy.yaml
   dragoman check --verbose envoy.yaml
   dragoman check --quiet configs/ && echo all of them run
+  kubectl get cm envoy -o jsonpath='{.data.envoy\.yaml}' | dragoman check -
   dragoman check --output json envoy.yaml | jq '.files[].problems[]'`,
 		Args:        atLeastOne,
 		Annotations: map[string]string{"exit": "0: all of them run.\n\n1: one does not.\n\n2: a file or a folder cannot be read."},
@@ -148,11 +149,17 @@ func printExtensions(b *strings.Builder, f *verdict.File, verbose bool) {
 	for _, x := range f.Extensions {
 		switch {
 		case !x.Supported:
-			fmt.Fprintf(b, "    no   %s (%s)\n", x.Type, places(x.Places))
+			fmt.Fprintf(b, "    no   %s (%s%s)\n", x.Type, places(x.Places), builds[x.Build])
 		case verbose:
 			fmt.Fprintf(b, "    yes  %s (%s)\n", x.Type, places(x.Places))
 		}
 	}
+}
+
+// builds say where an extension is that Envoy's own build has not.
+var builds = map[string]string{
+	"contrib": "; not in Envoy 1.40's own build: in its contrib build only",
+	"other":   "; not in Envoy 1.40: of a program that is made of Envoy",
 }
 
 func places(n int) string {

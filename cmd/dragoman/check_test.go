@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,77 @@ bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udp
 		for _, want := range c.want {
 			if not, ok := strings.CutPrefix(want, "!"); ok && strings.Contains(out, not) || !ok && (!strings.Contains(out, want) || want == "" && out != "") {
 				t.Errorf("%s: %q is missing in\n%s", c.name, want, out)
+			}
+		}
+	}
+}
+
+// What is there counts by either name of a field, for people and for CI.
+func TestCheckCounts(t *testing.T) {
+	camel := `{"staticResources": {"clusters": [{"name": "c"}], "listeners": [{"name": "a", "address": {"socketAddress": {"address": "127.0.0.1", "portValue": 0}},
+ "filterChains": [{"filters": [{"name": "h", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+ "statPrefix": "x", "routeConfig": {"virtualHosts": [{"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "c"}}]}]},
+ "httpFilters": [{"name": "r", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}]}]}}`
+	path := file(t, "a.json", camel)
+	if code, out, _ := command(t, "", "check", path); code != exitOK || !strings.Contains(out, "\n  1 listener, 1 virtual host, 1 route, 1 cluster\n") {
+		t.Errorf("%d %s", code, out)
+	}
+	code, out, _ := command(t, "", "check", "--output", "json", path)
+	var all verdict.All
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK {
+		t.Fatalf("%d %v %s", code, err, out)
+	}
+	if d := cmp.Diff(map[string]int{"listeners": 1, "virtual hosts": 1, "routes": 1, "clusters": 1, "secrets": 0}, all.Files[0].Has); d != "" {
+		t.Error(d)
+	}
+}
+
+// Standard input and pipes have no name that says what they hold: YAML or JSON.
+func TestCheckStandardInput(t *testing.T) {
+	for text, want := range map[string]string{
+		watched:                                 "standard input: runs as it is\n  1 listener",
+		`{"node": {"id": "x", "cluster": "y"}}`: "standard input: runs as it is\n",
+		strings.Replace(watched, "stat_p", "tat_p", 1): "standard input:11:11: ",
+		"": "standard input: is refused",
+	} {
+		code, out, problem := command(t, text, "check", "-")
+		if problem != "" || (code == exitOK) != strings.Contains(want, "runs") || !strings.Contains(out, want) {
+			t.Errorf("%q: %d %s%s", text, code, out, problem)
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString(watched); err != nil { // less than a pipe holds
+		t.Fatal(err)
+	}
+	w.Close()
+	path := fmt.Sprint("/dev/fd/", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip(err)
+	}
+	if code, out, problem := command(t, "", "check", path); code != exitOK || !strings.Contains(out, path+": runs as it is\n  1 listener") {
+		t.Errorf("%d %s%s", code, out, problem)
+	}
+}
+
+// Of what Envoy's own build has not either, it is said which has it.
+func TestCheckOfOtherBuilds(t *testing.T) {
+	filter := func(message string) string {
+		return strings.Replace(watched, "http_filters: [", `http_filters: [{name: w, typed_config: {"@type": type.googleapis.com/`+message+`}}, `, 1)
+	}
+	for message, want := range map[string][]string{
+		"envoy.extensions.filters.http.golang.v3alpha.Config": {"is refused: 1 problem, all of extensions that Envoy 1.40's own build does not have either\n", "3 used, 1 not supported\n",
+			"(1 place; not in Envoy 1.40's own build: in its contrib build only)"},
+		"espv2.api.envoy.v12.http.service_control.FilterConfig": {"is refused: 1 problem, all of", "3 used, 1 not supported\n", "(1 place; not in Envoy 1.40: of a program that is made of Envoy)"},
+		"envoy.extensions.filters.http.nope.v3.Nope":            {"is refused: 1 problem\n", "3 used, 1 not supported\n", "(1 place)"},
+	} {
+		code, out, _ := command(t, "", "check", file(t, "a.yaml", filter(message)))
+		for _, w := range want {
+			if code != exitNo || !strings.Contains(out, w) {
+				t.Errorf("%s: %d, %q is missing in\n%s", message, code, w, out)
 			}
 		}
 	}

@@ -213,6 +213,16 @@ func TestReadErrors(t *testing.T) {
 	if f, err := configfile.Read("-", configfile.Options{Stdin: strings.NewReader("node: {id: x}")}); err != nil || f.Root.At("node").Str("id") != "x" {
 		t.Error(err)
 	}
+	// A name that says nothing is one of JSON, as for Envoy; a pipe's is no name.
+	if _, err := configfile.Of("a.conf", []byte("node: {id: x}"), configfile.Options{}); err == nil || !strings.Contains(err.Error(), "a file is read as JSON if its name ends in none of .yaml") {
+		t.Error(err)
+	}
+	if _, err := configfile.Of("a.json", []byte("node: {id: x}"), configfile.Options{}); err == nil || strings.Contains(err.Error(), "name ends") {
+		t.Error(err)
+	}
+	if f, err := configfile.Of("/dev/fd/63", []byte("node: {id: x}"), configfile.Options{}); err != nil || f.Root.At("node").Str("id") != "x" {
+		t.Error(err)
+	}
 	if _, err := configfile.Read("/nonexistent", configfile.Options{}); !os.IsNotExist(err) {
 		t.Error(err)
 	}

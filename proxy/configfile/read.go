@@ -29,10 +29,13 @@ const (
 
 var forms = []Form{YAML, JSON, ProtoText, Proto}
 
-// FormOf tells the form by the end of a name, as Envoy does.
+// FormOf tells the form by the end of a name, as Envoy does. What has no name, as standard input or a pipe, is YAML, of which JSON is a
+// part.
 func FormOf(name string) Form {
 	lower := strings.ToLower(name)
 	switch {
+	case config.Nameless(name):
+		return YAML
 	case strings.HasSuffix(lower, ".yaml"), strings.HasSuffix(lower, ".yml"):
 		return YAML
 	case strings.HasSuffix(lower, ".pb_text"):
@@ -69,7 +72,7 @@ type Options struct {
 	Env func(name string) (value string, ok bool)
 	// AllowUnknownFields lets fields pass that Envoy 1.40 does not have.
 	AllowUnknownFields bool
-	// Stdin is read for the name "-". Its form is YAML, of which JSON is a part.
+	// Stdin is read for the name "-".
 	Stdin io.Reader
 }
 
@@ -84,6 +87,9 @@ type File struct {
 
 	opts Options
 }
+
+// StandardInput is the Path of a file that was read there.
+const StandardInput = config.StandardInput
 
 // Read reads a file. An error of syntax names its place.
 func Read(path string, o Options) (*File, error) {
@@ -101,8 +107,7 @@ func Read(path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: "standard input", Form: YAML, Data: data, opts: o}
-	return f, f.parse()
+	return Of(config.StandardInput, data, o)
 }
 
 // Of is Read for a file whose content is there already.
@@ -154,6 +159,9 @@ func (f *File) tree() (*yamlpos.Tree, error) {
 		data = yamlpos.MaskVariables(data)
 	}
 	t, err := parse(f.Path, data)
+	if err != nil && f.Form == JSON && !strings.HasSuffix(strings.ToLower(f.Path), ".json") {
+		err = fmt.Errorf("%w; a file is read as JSON if its name ends in none of .yaml, .yml, .pb and .pb_text", err)
+	}
 	if err != nil || f.opts.Env == nil {
 		return t, err
 	}
@@ -171,7 +179,7 @@ func (f *File) Bootstrap() (*bootstrapv3.Bootstrap, error) {
 	o := config.Options{SkipValidation: true, AllowUnknownFields: f.opts.AllowUnknownFields, Env: f.opts.Env}
 	name := f.Path
 	if f.Form == YAML && FormOf(name) != YAML {
-		name += ".yaml" // standard input
+		name += ".yaml" // made by FromValue
 	}
 	if _, err := config.Parse(name, f.Data, b, o); err != nil {
 		return nil, err

@@ -2,10 +2,10 @@ package configfile
 
 import (
 	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -35,18 +35,14 @@ func Effective(f *File, withDefaults bool) (*Value, error) {
 	if _, err := f.Bootstrap(); err != nil && !onlyUnsupported(err) {
 		return nil, err
 	}
-	top := protoreflect.FullName("envoy.config.bootstrap.v3.Bootstrap")
-	mt, err := protoregistry.GlobalTypes.FindMessageByName(top)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", top, err)
-	}
-	root := written(f.Root, mt.Descriptor())
+	d := bootstrap()
+	root := written(f.Root, d)
 	if f.opts.ConfigYAML != "" {
 		over, err := Of("--config-yaml.yaml", []byte(f.opts.ConfigYAML), Options{Env: f.opts.Env})
 		if err != nil {
 			return nil, err
 		}
-		merge(root, written(over.Root, mt.Descriptor()), mt.Descriptor())
+		merge(root, written(over.Root, d), d)
 	}
 	if !withDefaults {
 		return root, nil
@@ -55,8 +51,16 @@ func Effective(f *File, withDefaults bool) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	fill(root, mt.Descriptor(), table)
+	fill(root, d, table)
 	return root, nil
+}
+
+// ProtoNames returns the content of a file with the names of fields that the protobufs have, whichever of the two the file has. What
+// nobody knows, fields or payloads, stays as it is. The file need not be right.
+func ProtoNames(f *File) *Value { return written(f.Root, bootstrap()) }
+
+func bootstrap() protoreflect.MessageDescriptor {
+	return (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()
 }
 
 // onlyUnsupported tells whether all that is wrong is what this build does not have, or what nobody knows: a type of other projects.

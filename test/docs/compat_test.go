@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dragoman-proxy/dragoman/internal/contrib"
 	"github.com/dragoman-proxy/dragoman/internal/gap"
 )
 
@@ -83,12 +84,28 @@ func TestCompat(t *testing.T) {
 	for _, c := range internal {
 		fmt.Fprintf(&b, "- %s\n", c)
 	}
+	b.WriteString(contribSection())
 	text := compatHead + fmt.Sprintf("%d of %d extensions work, old names not counted.\n", yes, all) + b.String()
 	b.Reset()
 	b.WriteString(text)
 	b.WriteString("\n" + refusedSection(rows))
 	b.WriteString("\n" + apiOnly(t))
 	page(t, compat, b.String())
+}
+
+// contribSection names what Envoy's own build has not either.
+func contribSection() string {
+	about := map[string][]string{}
+	for _, x := range contrib.Extensions() {
+		about[x.About] = append(about[x.About], "`"+x.Package+"`")
+	}
+	var b strings.Builder
+	b.WriteString("\n## Envoy's contrib build\n\nThese belong to Envoy's contrib build, of this release or another. Envoy 1.40's own build refuses them too, and so does Dragoman; `dragoman check`\n" +
+		"says so of a file that names one. The packages of their messages stand below `envoy.extensions`.\n\n")
+	for _, what := range slices.Sorted(maps.Keys(about)) {
+		fmt.Fprintf(&b, "- %s: %s\n", what, strings.Join(about[what], " "))
+	}
+	return b.String()
 }
 
 // canonical is the extension that an old name ("envoy.echo") stands for; any other is itself.

@@ -42,6 +42,8 @@ type Options struct {
 	ConfigYAML string
 	// Env gives the values of variables: ${NAME} and ${NAME:-default} in values are replaced. nil leaves them as they are.
 	Env func(name string) (value string, ok bool)
+	// Data is what the file holds, if it has been read already; nil means that it is read.
+	Data []byte
 	// MaxErrors bounds how many errors are reported; 0 means DefaultMaxErrors.
 	MaxErrors int
 }
@@ -85,9 +87,12 @@ var errNoConfig = errors.New("At least one of --config-path or --config-yaml or 
 // sources reads the file, if there is one, and the text that is merged over it.
 func (l *loader) sources(path string) error {
 	if path != "" {
-		data, err := readFile(path)
-		if err != nil {
-			return err
+		data := l.opts.Data
+		if data == nil {
+			var err error
+			if data, err = readFile(path); err != nil {
+				return err
+			}
 		}
 		if err := l.file(path, data); err != nil {
 			return err
@@ -150,7 +155,15 @@ func newEncoder(t *yamlpos.Tree, s *schema, opts *Options) *encoder {
 	}
 }
 
-// file reads data in the form that the end of the name tells; JSON if it tells nothing.
+// StandardInput stands for the name of what was read there.
+const StandardInput = "standard input"
+
+// Nameless tells whether a path is none that somebody has chosen: standard input, or a pipe of a shell's <(...).
+func Nameless(path string) bool {
+	return path == StandardInput || path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/")
+}
+
+// file reads data in the form that the end of the name tells; JSON if it tells nothing, and YAML if there is no name.
 func (l *loader) file(name string, data []byte) error {
 	lower := strings.ToLower(name)
 	switch {
@@ -158,7 +171,7 @@ func (l *loader) file(name string, data []byte) error {
 		return l.binary(name, data)
 	case strings.HasSuffix(lower, ".pb_text"):
 		return l.prototext(name, data)
-	case strings.HasSuffix(lower, ".yaml"), strings.HasSuffix(lower, ".yml"):
+	case strings.HasSuffix(lower, ".yaml"), strings.HasSuffix(lower, ".yml"), Nameless(name):
 		return l.text(name, data, yamlpos.ParseYAML)
 	}
 	return l.text(name, data, l.parseJSON)

@@ -34,6 +34,14 @@ func TestDifferences(t *testing.T) {
 		{"the wire", http, "AUTO", false},
 		{"a flag", lds, "--mode validate", false},
 		{"a source", lds, "`path_config_source`", true},
+		{"camel case", strings.ReplaceAll(lds, "path_config_source", "pathConfigSource"), "`path_config_source`", true},
+		{"what a node says of itself", `{"node": {"id": "a", "cluster": "b", "extensions": [{"name": "envoy.filters.network.tcp_proxy"}]}}`, "tcp_proxy", false},
+		{"what is refused", `{"dynamic_resources": {"ads_config": {"api_type": "GRPC"}}}`, "without `ads_config`", false},
+		{"a header that nothing sets", strings.Replace(http, `"AUTO",`, `"AUTO", "request_id_extension": {"name": "upstream"},`, 1), "alt-stat-name", false},
+		{"a header", strings.Replace(http, `"route_config": {`, `"route_config": {"request_headers_to_add": [{"header": {"key": "x-envoy-upstream-alt-stat-name", "value": "a"}}]`, 1), "alt-stat-name", true},
+		{"metadata", strings.Replace(http, `"route_config": {`, `"route_config": {"metadata": {"filter_metadata": {"dragoman.retry": {}}}`, 1), "route metadata", true},
+		{"statistics of a flag", strings.Replace(http, `"route_config": {`, `"route_config": {"metadata": {"filter_metadata": {"dragoman.retry": {}}}`, 1), "server.dragoman", false},
+		{"numbers in a log", strings.Replace(http, `"AUTO",`, `"AUTO", "server_name": "%DYNAMIC_METADATA(a:b)%",`, 1), "infinite", false},
 	} {
 		path := filepath.Join(t.TempDir(), "a.json")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
@@ -43,6 +51,9 @@ func TestDifferences(t *testing.T) {
 		got := false
 		for _, d := range f.Differs {
 			got = got || strings.Contains(d.What, c.what)
+			if strings.Contains(d.Dragoman, "](") {
+				t.Errorf("a link: %s", d.Dragoman)
+			}
 		}
 		if got != c.want {
 			t.Errorf("%s: %v, %v", c.name, f.Differs, f.Problems)

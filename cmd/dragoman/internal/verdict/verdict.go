@@ -8,6 +8,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dragoman-proxy/dragoman/internal/contrib"
 	"github.com/dragoman-proxy/dragoman/proxy"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
 )
@@ -45,6 +47,7 @@ type File struct {
 	fields     map[string]bool   // those that are not supported
 	lacking    map[string]bool   // resources that need what is not supported
 	pure       bool              // all problems are of what is not supported
+	elsewhere  int               // problems of what other builds of Envoy have
 }
 
 // Extension is a message that an @type names.
@@ -52,6 +55,8 @@ type Extension struct {
 	Type      string `json:"type"`
 	Supported bool   `json:"supported"`
 	Places    int    `json:"places"` // how often the file has it
+	// Build is where it is instead, if Envoy's own build has it neither: "contrib", or "other" for a fork's; empty mostly.
+	Build string `json:"build,omitempty"`
 }
 
 // Path is a file to look at.
@@ -60,9 +65,13 @@ type Path struct {
 	Found bool // in a folder: it may be something else
 }
 
-// Files finds the files that arguments name; those of a folder are the ones whose names say that they may be configurations.
+// Files finds the files that arguments name, "-" is standard input; those of a folder are the ones whose names say that they may be configurations.
 func Files(args []string) (list []Path, err error) {
 	for _, a := range args {
+		if a == "-" {
+			list = append(list, Path{Path: a})
+			continue
+		}
 		st, err := os.Stat(a)
 		if err != nil {
 			return nil, err
@@ -91,15 +100,21 @@ func Files(args []string) (list []Path, err error) {
 
 var endings = []string{".yaml", ".yml", ".json", ".pb", ".pb_text"}
 
-// Of looks at one file. It is read twice, at the same time: to be built, and to see what it names.
+// Of looks at one file, or at read.Stdin for "-". It is parsed twice, at the same time: to be built, and to see what it names.
 func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy.Option) *File {
+	if path == "-" {
+		path = configfile.StandardInput
+		o.Data, _ = io.ReadAll(read.Stdin)
+	} else {
+		o.Data, _ = os.ReadFile(path) // once: it may be a pipe. Check says what is wrong with one that cannot be read.
+	}
 	f := &File{File: path}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		read.AllowUnknownFields = true
-		if file, err := configfile.Read(path, read); err == nil {
-			f.root = file.Root
+		if file, err := configfile.Of(path, o.Data, read); err == nil {
+			f.root = configfile.ProtoNames(file)
 		}
 	}()
 	r := proxy.Check(path, o, opts...)
@@ -110,6 +125,9 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 	lacking := map[string]bool{} // resources that need what is not there
 	for i := range f.Problems {
 		p := &f.Problems[i]
+		if p.Kind == proxy.UnknownType {
+			f.nowhere(p, missing)
+		}
 		if !unsupported(p) {
 			continue
 		}
@@ -196,18 +214,47 @@ func unsupported(p *proxy.Problem) bool {
 	return p.Kind == proxy.Unsupported || strings.HasPrefix(p.Path, "stats_config.stats_tags[") && strings.Contains(p.Msg, "unsupported Perl syntax")
 }
 
+// nowhere adds a type that nobody knows to those that are missing, and tells whether it is one of another build of Envoy.
+func (f *File) nowhere(p *proxy.Problem, missing map[string]bool) {
+	t := typeOf(f.at(p.Path))
+	if t == "" {
+		return
+	}
+	missing[t] = true
+	if buildOf(t) != "" {
+		f.elsewhere++
+	}
+}
+
+// buildOf is the build of Envoy that has a message which neither this build nor Envoy's own has: "contrib", "other", or "" if there
+// is none that is known.
+func buildOf(message string) string {
+	switch {
+	case contrib.Has(message):
+		return "contrib"
+	case contrib.Foreign(message):
+		return "other"
+	}
+	return ""
+}
+
+// at is the value at a path of a problem, nil if there is none.
+func (f *File) at(path string) *configfile.Value {
+	v := f.root
+	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		if i, err := strconv.Atoi(step); err == nil && v != nil && v.Kind == configfile.List && i < len(v.Items) {
+			v = v.Items[i]
+		} else {
+			v = v.Get(strings.Trim(step, `"`))
+		}
+	}
+	return v
+}
+
 // below adds the extensions that stand in fields which are not supported: nobody has looked at them.
 func (f *File) below(fields []string, missing map[string]bool) {
 	for _, path := range fields {
-		v := f.root
-		for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-			if i, err := strconv.Atoi(step); err == nil && v != nil && v.Kind == configfile.List && i < len(v.Items) {
-				v = v.Items[i]
-			} else {
-				v = v.Get(strings.Trim(step, `"`))
-			}
-		}
-		walk(v, func(v *configfile.Value) {
+		walk(f.at(path), func(v *configfile.Value) {
 			if t := typeOf(v); t != "" {
 				missing[t] = true
 			}
@@ -229,7 +276,7 @@ func (f *File) Bootstrap() bool {
 	if f.root == nil {
 		return true
 	}
-	for _, k := range []string{"static_resources", "dynamic_resources", "staticResources", "dynamicResources", "admin", "node"} {
+	for _, k := range []string{"static_resources", "dynamic_resources", "admin", "node"} {
 		if f.root.Get(k) != nil {
 			return f.root.Get("kind") == nil || f.root.Get("apiVersion") == nil // a manifest of Kubernetes
 		}
@@ -255,6 +302,9 @@ func (f *File) Says() string {
 	}
 	if f.Verdict == "machine" {
 		return "does not run on this machine: " + problems + ", all of them files, folders or variables that are not here (--allow-missing-files)"
+	}
+	if f.elsewhere == n {
+		return "is refused: " + problems + ", all of extensions that Envoy 1.40's own build does not have either"
 	}
 	return "is refused: " + problems
 }
@@ -301,7 +351,11 @@ func (f *File) extensions(missing map[string]bool) {
 		used[t] += 0
 	}
 	for _, t := range slices.Sorted(maps.Keys(used)) {
-		f.Extensions = append(f.Extensions, Extension{Type: t, Supported: !missing[t], Places: max(used[t], 1)})
+		x := Extension{Type: t, Supported: !missing[t], Places: max(used[t], 1)}
+		if missing[t] {
+			x.Build = buildOf(t)
+		}
+		f.Extensions = append(f.Extensions, x)
 	}
 	slices.SortStableFunc(f.Extensions, func(a, b Extension) int {
 		switch {
