@@ -59,7 +59,7 @@ func (c *Cluster) apply(d *Deps, a *assignment) bool {
 		return false
 	}
 	c.publish(d, u.sets())
-	if u.added > 0 || len(gone) > 0 {
+	if u.added > 0 || len(gone) > 0 || u.moved { // Envoy takes a host in another place for another host
 		d.Store.Main().Inc(c.settings.Stats.Counter(stats.ClusterMembershipChange))
 	}
 	if len(gone) > 0 {
@@ -164,6 +164,7 @@ type update struct {
 	places  [][]lb.LocalitySet
 	added   int
 	changed bool
+	moved   bool // a host has another place than before
 }
 
 func newUpdate(c *Cluster, d *Deps, a *assignment) *update {
@@ -281,7 +282,7 @@ func (u *update) set(h *host.Host, e *endpoint, l *locality) {
 	h.SetWeight(e.weight)
 	h.SetPriority(l.priority)
 	if place := u.d.shared.place(l.place); h.Locality() != place {
-		u.changed = true
+		u.changed, u.moved = true, true
 		h.SetLocality(place)
 	}
 	if e.metadata != nil || h.Metadata() != nil {
