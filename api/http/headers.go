@@ -337,34 +337,36 @@ func (m *HeaderMap) CopyFrom(src *HeaderMap) {
 	}
 }
 
-// An arena begins with firstChunk bytes, into which what a proxy makes of a plain request and its answer fits, and goes on with
-// nextChunk: a stream that lives long should hold little, one with large cookies should not be made of crumbs.
+// An arena begins with firstChunk bytes, into which what a proxy makes of a plain request and its answer fits, goes on with secondChunk,
+// and then with nextChunk at a time: a stream that lives long should hold little, one with large cookies should not be made of crumbs.
 const (
-	firstChunk = 1 << 10
-	nextChunk  = 4 << 10
+	firstChunk  = 512
+	secondChunk = 1 << 10
+	nextChunk   = 4 << 10
 )
 
-// chunkBatch is how many first chunks are made at once. They lie together: a stream that lives through many changes of the
+// chunkBatch is in how many bytes the small chunks are made. They lie together: a stream that lives through many changes of the
 // configuration would otherwise keep a page of the heap from what was there before.
-const chunkBatch = 8
+const chunkBatch = 8 << 10
 
 // ArenaPool keeps chunks of arenas for reuse. owner: worker.
 type ArenaPool struct {
 	// Poison makes release overwrite the memory. Set it in tests, before first use.
 	Poison bool
 	first  [][]byte
+	second [][]byte
 	next   [][]byte
 	lists  []*[listLen]Header
 	live   int
 }
 
-// maxFreeArenas bounds the chunks of each size, and the lists, that a pool keeps (1, 4 and 0.5 MiB).
+// maxFreeArenas bounds the chunks of each size, and the lists, that a pool keeps (0.5, 1, 4 and 0.5 MiB).
 const maxFreeArenas = 1024
 
 // A map begins with a list of listLen fields, of which listBatch are made at once for the reason of chunkBatch.
 const (
 	listLen   = 12
-	listBatch = 16
+	listBatch = 17 // 8 KiB
 )
 
 func (p *ArenaPool) getList() []Header {
@@ -484,7 +486,9 @@ func (a *Arena) grow(n int) {
 	a.pool.live++
 	switch {
 	case a.cur == nil && n <= firstChunk:
-		a.cur = a.pool.getFirst()
+		a.cur = getSmall(&a.pool.first, firstChunk)
+	case len(a.more) < 2 && n <= secondChunk:
+		a.cur = getSmall(&a.pool.second, secondChunk)
 	case n <= nextChunk:
 		a.cur = a.pool.getNext()
 	default:
@@ -492,14 +496,14 @@ func (a *Arena) grow(n int) {
 	}
 }
 
-func (p *ArenaPool) getFirst() []byte {
-	if len(p.first) == 0 {
-		block := make([]byte, chunkBatch*firstChunk)
-		for ; len(block) > 0; block = block[firstChunk:] {
-			p.first = append(p.first, block[:0:firstChunk])
+func getSmall(free *[][]byte, size int) []byte {
+	if len(*free) == 0 {
+		block := make([]byte, chunkBatch)
+		for ; len(block) > 0; block = block[size:] {
+			*free = append(*free, block[:0:size])
 		}
 	}
-	return take(&p.first)
+	return take(free)
 }
 
 func (p *ArenaPool) getNext() []byte {
@@ -541,6 +545,8 @@ func (a *Arena) drop(c []byte) {
 	switch {
 	case cap(c) == firstChunk && len(p.first) < maxFreeArenas:
 		p.first = append(p.first, c)
+	case cap(c) == secondChunk && len(p.second) < maxFreeArenas:
+		p.second = append(p.second, c)
 	case cap(c) == nextChunk && len(p.next) < maxFreeArenas:
 		p.next = append(p.next, c)
 	}

@@ -127,7 +127,12 @@ func TestArenaChunks(t *testing.T) {
 		sizes []int
 		live  int
 	}{
-		"a first chunk":                {[]int{1000, 24}, 1},
+		"a first chunk":                {[]int{500, 12}, 1},
+		"and one byte":                 {[]int{500, 13}, 2},
+		"a first and a second":         {[]int{512, 1000, 24}, 2},
+		"and one byte more":            {[]int{512, 1000, 25}, 3},
+		"one byte too large for it":    {[]int{513, 511}, 1},
+		"what a second chunk holds":    {[]int{1000, 24}, 1},
 		"one byte more":                {[]int{1000, 25}, 2},
 		"a second chunk":               {[]int{1024, 4096}, 2},
 		"one byte more than the next":  {[]int{1024, 4097}, 2},

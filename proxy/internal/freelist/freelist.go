@@ -3,8 +3,25 @@
 // It owns nothing: the lists belong to those who keep them, on their worker. It never takes an object back.
 package freelist
 
+import "unsafe"
+
+// Objects are made in blocks of smallBlock bytes, of bigBlock if they have more than 1 KiB: as many as fit. header is what the
+// runtime puts before an object with pointers; without it the block would be of the next size class.
+const (
+	smallBlock = 8 << 10
+	bigBlock   = 16 << 10
+	header     = 8
+)
+
 // Batch is how many objects of a list are made at once.
-const Batch = 8
+func Batch[T any]() int {
+	var o T
+	size, block := int(unsafe.Sizeof(o)), smallBlock
+	if size > 1<<10 {
+		block = bigBlock
+	}
+	return max((block-header)/max(size, 1), 1)
+}
 
 // Take returns the last object of free, which it makes longer first where it is empty: by Batch objects that lie together, each
 // prepared by init.
@@ -23,7 +40,7 @@ func Take[T any](free *[]*T, init func(*T)) *T {
 }
 
 func grow[T any](free *[]*T, init func(*T)) {
-	objects := make([]T, Batch)
+	objects := make([]T, Batch[T]())
 	for i := range objects {
 		if init != nil {
 			init(&objects[i])

@@ -13,16 +13,17 @@ type object struct {
 
 func TestTake(t *testing.T) {
 	var free []*object
+	batch := freelist.Batch[object]()
 	inits := 0
 	prepare := func(o *object) { inits++; o.ready = true }
 	seen := map[*object]bool{}
-	for i := range freelist.Batch + 1 {
+	for i := range batch + 1 {
 		o := freelist.Take(&free, prepare)
 		if !o.ready || seen[o] {
 			t.Fatalf("object %d: ready %v, handed out before %v", i, o.ready, seen[o])
 		}
 		seen[o] = true
-		if want := freelist.Batch * (1 + i/freelist.Batch); inits != want {
+		if want := batch * (1 + i/batch); inits != want {
 			t.Fatalf("after object %d %d objects were made, want %d", i, inits, want)
 		}
 	}
@@ -33,8 +34,24 @@ func TestTake(t *testing.T) {
 			t.Fatal("another object was taken than the one that was put back last")
 		}
 	}
-	if got := freelist.Take(&free, nil); got == nil || len(free) != freelist.Batch-2 {
+	if got := freelist.Take(&free, nil); got == nil || len(free) != batch-2 {
 		t.Fatalf("%d objects are left", len(free))
+	}
+}
+
+// TestBatch checks that blocks are full, and of a size class of their own.
+func TestBatch(t *testing.T) {
+	for name, x := range map[string]struct{ got, want int }{
+		"80 bytes":       {freelist.Batch[[10]*int](), 102},
+		"1 KiB":          {freelist.Batch[[128]*int](), 7},
+		"more":           {freelist.Batch[[129]*int](), 15},
+		"a whole block":  {freelist.Batch[[2047]*int](), 1},
+		"than any block": {freelist.Batch[[4096]*int](), 1},
+		"nothing":        {freelist.Batch[struct{}](), 8184},
+	} {
+		if x.got != x.want {
+			t.Errorf("%s: %d objects, want %d", name, x.got, x.want)
+		}
 	}
 }
 

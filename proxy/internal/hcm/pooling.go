@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h2"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -20,6 +21,8 @@ type local struct {
 	h2   h2.Pool
 	date dateCache
 	live int
+
+	match route.Request // of the lookup under way
 
 	localAddr netip.Addr
 	localStr  string
@@ -52,6 +55,15 @@ func (s *Stream) arm(t **event.Timer, expired func(*Stream), d time.Duration) {
 	s.h.w.Arm(*t, d)
 }
 
+// replyHead returns an empty head for a reply of our own.
+func (s *Stream) replyHead() *http.HeaderMap {
+	if s.reply == nil {
+		s.reply = &http.HeaderMap{}
+	}
+	s.reply.Init(&s.arena)
+	return s.reply
+}
+
 // bury takes s out of use at the end of the pass.
 func (l *local) bury(s *Stream) {
 	if len(l.dead) == 0 {
@@ -80,7 +92,9 @@ func (l *local) Flush() {
 
 func (s *Stream) release() {
 	s.req.Release()
-	s.reply.Release()
+	if s.reply != nil {
+		s.reply.Release()
+	}
 	s.arena.Release()
-	s.h, s.enc, s.table, s.route, s.match = nil, nil, nil, nil, route.Request{}
+	s.h, s.enc, s.table, s.route = nil, nil, nil, nil
 }

@@ -16,9 +16,9 @@ func (s *Stream) Recreate(body *buffer.Buffer, head *http.HeaderMap) bool {
 	s.again = true
 	s.inf.Details = "internal_redirect"
 	if head != nil {
-		s.reply.Init(&s.arena)
-		s.reply.CopyFrom(head)
-		s.inf.ResponseHeaders = &s.reply
+		h := s.replyHead()
+		h.CopyFrom(head)
+		s.inf.ResponseHeaders = h
 		s.inf.Code = head.StatusCode() // it is not counted: the client does not see it
 	}
 	if body != nil && body.Len() > 0 {
@@ -39,7 +39,9 @@ func (s *Stream) restart() {
 	s.account()
 	h, cfg, body := s.h, s.h.cfg, s.kept
 	s.kept = nil
-	s.reply.Init(&s.arena)
+	if s.reply != nil {
+		s.reply.Init(&s.arena)
+	}
 	s.localReply = false
 	was := s.inf
 	s.beginInfo()

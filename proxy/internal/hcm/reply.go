@@ -44,8 +44,7 @@ func (s *Stream) PrepareLocalReply(r *filter.LocalReply) (*http.HeaderMap, strin
 	if r.Code == 400 && !s.h.isH2 && !s.h.cfg.StreamErrorOnInvalid {
 		s.closeAfter = true
 	}
-	h := &s.reply
-	h.Init(&s.arena)
+	h := s.replyHead()
 	s.inf.Details = r.Details
 	h.AddConst(http.Status, statusText(r.Code, &s.arena))
 	headers := s.replyHeaders()

@@ -89,9 +89,10 @@ func (s *Stream) lookup() {
 	if t == nil || s.noProto {
 		return
 	}
-	m := &s.match
+	m := &s.h.l.match
 	m.Headers, m.Info, m.Random, m.Runtime = &s.req, &s.inf, s.random, s.h.cfg.Runtime
 	e := t.Match(m)
+	*m = route.Request{}
 	s.route = e
 	if e == nil {
 		return

@@ -16,8 +16,7 @@ var (
 )
 
 func (s *Stream) send100() {
-	h := &s.reply
-	h.Init(&s.arena)
+	h := s.replyHead()
 	h.AddConst(http.Status, "100")
 	s.count(100)
 	s.enc.Encode1xx(h)

@@ -30,11 +30,10 @@ type Stream struct {
 	inf   stream.Info
 	arena http.Arena
 	req   http.HeaderMap
-	reply http.HeaderMap // of local replies
+	reply *http.HeaderMap // of local replies; made by the first
 
 	table *route.Table // until the route is settled
 	route *route.Entry
-	match route.Request
 
 	idleTimeout int64 // ns, of this stream
 	idle        event.Timer
@@ -88,7 +87,6 @@ func (s *Stream) begin(h *Conn, enc codec.ServerStream) {
 	s.h, s.enc = h, enc
 	s.arena.Init(&w.Arenas)
 	s.req.Init(&s.arena)
-	s.reply.Init(&s.arena)
 	s.beginInfo()
 	s.streamState = streamState{}
 	cfg := h.cfg
