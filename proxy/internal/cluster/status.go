@@ -19,6 +19,8 @@ type Status struct {
 	Raw []byte
 	// EDSServiceName is what its endpoints are asked for by, "" if it is no EDS cluster or has no name of its own.
 	EDSServiceName string
+	// DNS tells whether its hosts are found by names.
+	DNS bool
 
 	now int64 // as of Main.Now
 }
@@ -49,8 +51,13 @@ func sortStatus(list []Status) {
 
 func (g *generation) status(now int64) Status {
 	s := Status{now: now, Cluster: g.c, AddedViaAPI: g.api, Version: g.version, Updated: g.updated, Raw: g.raw}
-	if e, ok := g.c.source.(*edsSource); ok && e.name != g.c.name {
-		s.EDSServiceName = e.name
+	switch src := g.c.source.(type) {
+	case *edsSource:
+		if src.name != g.c.name {
+			s.EDSServiceName = src.name
+		}
+	case *dnsSource:
+		s.DNS = true
 	}
 	return s
 }

@@ -39,7 +39,7 @@ func try(t *testing.T, layers string) (*runtime.Loader, *stats.Store, error) {
 // TestValues says what each way to write a value means, as Envoy reads it.
 func TestValues(t *testing.T) {
 	l, _ := load(t, `{"name": "s", "static_layer": {"i": 7, "f": 1.5, "neg": -3, "b": true, "bs": "FALSE", "s": "abc", "ns": "12",
-		"z": {"numerator": 5, "denominator": "TEN_THOUSAND"}, "nest": {"a": {"b": 1}, "c": "x"}, "big": 12345678901, "exp": 1e20,
+		"z": {"numerator": 5, "denominator": "TEN_THOUSAND"}, "nest": {"a": {"b": 1}, "c": "x"}, "big": 12345678901, "exp": 1e20, "k": 10000, "m": 1000000, "small": 0.00001234567, "third": 33.333333333, "zm": {"numerator": 1000000, "denominator": "MILLION"},
 		"frac": "numerator: 3\ndenominator: MILLION", "inline": "{numerator: 4}", "pct": "50%", "none": {}}}`)
 	s := l.Snapshot()
 	type meaning struct {
@@ -60,7 +60,9 @@ func TestValues(t *testing.T) {
 		"b": {"true", 99, 99, true, "1/2"}, "bs": {"FALSE", 99, 99, false, "1/2"}, "s": {"abc", 99, 99, true, "1/2"},
 		"ns": {"12", 12, 12, true, "12/100"}, "z": {"numerator: 5\ndenominator: TEN_THOUSAND", 99, 99, true, "5/10000"},
 		"nest.a.b": {"1", 1, 1, true, "1/100"}, "nest.c": {"x", 99, 99, true, "1/2"},
-		"big": {"12345678901", 12345678901, 12345678901, true, "100/100"}, "exp": {"1e20", 99, 1e20, true, "1/2"},
+		"big": {"1.23457e+10", 12345678901, 12345678901, true, "100/100"}, "exp": {"1e+20", 99, 1e20, true, "1/2"},
+		"k": {"10000", 10000, 10000, true, "100/100"}, "m": {"1e+06", 1000000, 1000000, true, "100/100"}, "small": {"1.23457e-05", 99, 0.00001234567, true, "1/2"},
+		"third": {"33.3333", 99, 33.333333333, true, "1/2"}, "zm": {"numerator: 1000000\ndenominator: MILLION", 99, 99, true, "1000000/1000000"},
 		"frac": {"numerator: 3\ndenominator: MILLION", 99, 99, true, "3/1000000"}, "inline": {"{numerator: 4}", 99, 99, true, "4/100"},
 		"pct": {"50%", 99, 99, true, "1/2"}, "none": {"", 99, 99, true, "1/2"},
 	}

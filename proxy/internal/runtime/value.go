@@ -150,7 +150,7 @@ func structFraction(fields map[string]*structpb.Value) Value {
 	for _, name := range []string{"numerator", "denominator"} {
 		switch x := fields[name].GetKind().(type) {
 		case *structpb.Value_NumberValue:
-			b.WriteString(name + ": " + formatNumber(x.NumberValue) + "\n")
+			b.WriteString(name + ": " + strconv.FormatFloat(x.NumberValue, 'f', -1, 64) + "\n")
 		case *structpb.Value_StringValue:
 			b.WriteString(name + ": " + x.StringValue + "\n")
 		}
@@ -158,12 +158,5 @@ func structFraction(fields map[string]*structpb.Value) Value {
 	return Value{Raw: strings.TrimSuffix(b.String(), "\n")}.asFraction()
 }
 
-// formatNumber writes the shortest text that reads back.
-func formatNumber(f float64) string {
-	plain, exp := strconv.FormatFloat(f, 'f', -1, 64), strconv.FormatFloat(f, 'e', -1, 64)
-	exp = strings.Replace(exp, "e+", "e", 1)
-	if len(exp) < len(plain) {
-		return exp
-	}
-	return plain
-}
+// formatNumber writes a number as Envoy shows it, with six digits; the value itself keeps all of them.
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }

@@ -20,7 +20,7 @@ func (s *Server) serveListeners(r *admin.Request, done func(*admin.Response)) {
 	if r.Query.Get("format") == "json" {
 		out := &adminv3.Listeners{}
 		for _, a := range s.order {
-			st := &adminv3.ListenerStatus{Name: a.name, LocalAddress: addressOf(a.at())}
+			st := &adminv3.ListenerStatus{Name: a.shown, LocalAddress: addressOf(a.at())}
 			for _, x := range a.alsoAt() {
 				st.AdditionalLocalAddresses = append(st.AdditionalLocalAddresses, addressOf(x))
 			}
@@ -32,7 +32,7 @@ func (s *Server) serveListeners(r *admin.Request, done func(*admin.Response)) {
 	var b []byte
 	for _, a := range s.order {
 		for _, x := range append([]network.Address{a.at()}, a.alsoAt()...) {
-			b = append(append(append(append(b, a.name...), "::"...), x.String()...), '\n')
+			b = append(append(append(append(b, a.shown...), "::"...), x.String()...), '\n')
 		}
 	}
 	done(admin.OK(string(b)))

@@ -13,6 +13,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -299,9 +300,29 @@ func assignment(c *cluster.Status) *endpointv3.ClusterLoadAssignment {
 		if h.Health() == host.Unhealthy && status == corev3.HealthStatus_HEALTHY {
 			status = corev3.HealthStatus_UNHEALTHY
 		}
-		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{HealthStatus: status, LoadBalancingWeight: wrapperspb.UInt32(h.Weight()),
+		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{HealthStatus: status, Metadata: metadataOf(h, c.DNS), LoadBalancingWeight: wrapperspb.UInt32(h.Weight()),
 			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: addressOf(h.Address), Hostname: h.Hostname,
 				HealthCheckConfig: &endpointv3.Endpoint_HealthCheckConfig{}}}})
+	}
+	return out
+}
+
+// metadataOf is a host's metadata as a message. Without any it is nil, but for hosts that were found by a name: they share what their
+// endpoint says, be it nothing.
+func metadataOf(h *host.Host, found bool) *corev3.Metadata {
+	m := h.Metadata()
+	if m == nil && !found {
+		return nil
+	}
+	out := &corev3.Metadata{}
+	if m == nil {
+		return out
+	}
+	out.FilterMetadata = make(map[string]*structpb.Struct, len(m.Spaces))
+	for name, values := range m.Spaces {
+		if x, err := structpb.NewStruct(values); err == nil { // it was made of one
+			out.FilterMetadata[name] = x
+		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 )
@@ -314,5 +315,55 @@ func golden(t *testing.T, path string, got any) {
 	}
 	if d := cmp.Diff(strings.TrimSuffix(string(want), "\n"), string(text)); d != "" {
 		t.Error(d)
+	}
+}
+
+// What tools compare: hosts with their metadata, and a name for each listener.
+func TestDumpOfHostsAndNames(t *testing.T) {
+	r := newAdminRig(t, `
+static_resources:
+  listeners:
+  - {address: {socket_address: {address: 127.0.0.1, port_value: 0}}, filter_chains: [{}]}
+  - {name: two, address: {socket_address: {address: 127.0.0.1, port_value: 0}}, filter_chains: [{}]}
+  clusters:
+  - name: dns
+    load_assignment: {cluster_name: dns, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}]}]}
+  - name: none
+    load_assignment: {cluster_name: none, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}]}]}
+  - name: some
+    load_assignment: {cluster_name: some, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}, metadata: {filter_metadata: {a.b: {c: 1, d: [x, null]}}}}]}]}
+`)
+	got := map[string]any{}
+	for _, c := range r.s.clusters.Clusters() {
+		c.DNS = c.Cluster.Name() == "dns" // nobody answers for names here
+		m := assignment(&c).GetEndpoints()[0].GetLbEndpoints()[0].GetMetadata()
+		got[c.Cluster.Name()] = m != nil
+		if m != nil {
+			raw, err := protojson.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[c.Cluster.Name()] = strings.ReplaceAll(string(raw), " ", "")
+		}
+	}
+	if d := cmp.Diff(map[string]any{"dns": "{}", "none": false, "some": `{"filterMetadata":{"a.b":{"c":1,"d":["x",null]}}}`}, got); d != "" {
+		t.Error(d)
+	}
+	name := regexp.MustCompile(`(?m)^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}::127\.0\.0\.1:\d+$`)
+	text := r.get("/listeners").text
+	first := name.FindString(text)
+	if first == "" || !strings.Contains(text, "\ntwo::127.0.0.1:") || r.get("/listeners").text != text {
+		t.Error(text)
+	}
+	if j := r.get("/listeners?format=json").text; !strings.Contains(j, `"name": "`+first[:36]+`"`) {
+		t.Errorf("%s in %s", first, j)
+	}
+}
+
+// With deferred creation of statistics Envoy has those of traffic once there is some.
+func TestStatsAreNotDeferred(t *testing.T) {
+	r := newAdminRig(t, adminConfig+"\ndeferred_stat_options: {enable_deferred_creation_stats: true}")
+	if got := r.get("/stats?filter=^cluster.b.upstream_cx_total").text; got != "cluster.b.upstream_cx_total: 0\n" {
+		t.Error(got)
 	}
 }

@@ -202,7 +202,8 @@ func (s *Server) replaceListener(a *activeListener, b *listenerBuild) error {
 	}
 	s.warm(a, b, func() {
 		old := *a
-		a.name, a.build, a.l, a.unbound, a.accs, a.more = b.p.GetName(), b, b.l, b.unbound(), nil, nil
+		a.build, a.l, a.unbound, a.accs, a.more = b, b.l, b.unbound(), nil, nil
+		a.call(b.p.GetName(), s.main.Rand)
 		s.describe(a, b.p, b.version, b.api)
 		s.takeSockets(&old, a)
 		s.route()

@@ -6,6 +6,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
+	"github.com/dragoman-proxy/dragoman/api/rand"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
@@ -14,7 +15,9 @@ import (
 // activeListener is a listener and its sockets. owner: main loop.
 type activeListener struct {
 	name string
-	l    *listener.Listener
+	// shown is name, or what stands for it where there is none; it is chosen at random and stays.
+	shown string
+	l     *listener.Listener
 	// accs are the sockets of the first address, by worker; more are those of the additional addresses.
 	accs  []*listener.Acceptor
 	more  [][]*listener.Acceptor
@@ -82,11 +85,22 @@ func (s *Server) taken(name string) bool {
 
 // add makes a listener of a build one of the proxy's.
 func (s *Server) add(b *listenerBuild, version string, api bool) *activeListener {
-	a := &activeListener{name: b.p.GetName(), l: b.l, build: b, unbound: b.unbound()}
+	a := &activeListener{l: b.l, build: b, unbound: b.unbound()}
+	a.call(b.p.GetName(), s.main.Rand)
 	s.describe(a, b.p, version, api)
 	s.order = append(s.order, a)
 	s.route()
 	return a
+}
+
+// call gives a listener its name.
+func (a *activeListener) call(name string, r *rand.Source) {
+	if a.shown == "" || a.name != name {
+		a.name, a.shown = name, name
+		if name == "" {
+			a.shown = string(r.AppendUUID(nil))
+		}
+	}
 }
 
 func (b *listenerBuild) unbound() bool {

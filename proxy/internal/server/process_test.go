@@ -401,6 +401,9 @@ static_resources:
 		t.Errorf("%+v", c)
 	}
 	r.s.refresh()
+	if got := r.get("/stats?filter=ssl.certificate").text; got != "" {
+		t.Errorf("a statistic of each certificate: take its row out of docs/differs.md: %s", got)
+	}
 	if got := r.get("/stats?filter=server.days").text; got != "server.days_until_first_cert_expiring: 28\n" {
 		t.Error(got)
 	}
