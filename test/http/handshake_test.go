@@ -96,3 +96,18 @@ func TestBadRequestsEndConnections(t *testing.T) {
 		}
 	}
 }
+
+// An upstream that closes what it has upgraded ends the stream: that is no failure.
+func TestUpgradeEnds(t *testing.T) {
+	p := scripttest.Start(t, scripttest.Config{HCM: []string{"upgrade_configs: [{upgrade_type: websocket}]"}}.YAML(),
+		scripttest.Upstream{Serve: func(r *scripttest.Call) {
+			r.Write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nbye")
+			r.Close()
+		}})
+	cl := p.Dial().Send(scripttest.Request("/", "connection: upgrade", "upgrade: websocket"))
+	p.Pass(5 * time.Second)
+	if got := cl.Got(); !strings.HasPrefix(got, "HTTP/1.1 101 ") || !strings.HasSuffix(got, "bye") || !cl.Closed() {
+		t.Errorf("got %q, closed %v", got, cl.Closed())
+	}
+	p.Stats(map[string]uint64{"http.s.downstream_rq_tx_reset": 0, "http.s.downstream_cx_upgrades_active": 0})
+}

@@ -22,6 +22,7 @@ func (s *Stream) maybeFinish() {
 	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset)) // as Envoy counts its own resets, too
 	if h.isH2 {
 		// The rest of the request is not wanted: RST_STREAM with NO_ERROR after the complete response.
+		s.noteWire()
 		s.enc.Reset(http.ResetNone)
 		s.finish()
 		return
@@ -39,6 +40,7 @@ func (s *Stream) Reset(reason http.ResetReason) {
 	s.h.w.Stats.Inc(s.h.cfg.Stats.Counter(stats.HCMDownstreamRqTxReset))
 	h := s.h
 	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset))
+	s.noteWire()
 	s.enc.Reset(reason)
 	s.finish()
 	if !h.isH2 {
@@ -74,15 +76,24 @@ func (s *Stream) finish() {
 	h.l.bury(s)
 }
 
+// noteWire notes what the stream took on the wire: a codec's stream that was reset does not know it any more.
+func (s *Stream) noteWire() {
+	wire := s.enc.WireBytes()
+	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
+	s.inf.HeaderReceived, s.inf.HeaderSent = wire.HeaderReceived, wire.HeaderSent
+	s.wired = true
+}
+
 // account is the end of one round through the filters: they are told, the numbers counted, the log written.
 func (s *Stream) account() {
 	w := s.h.w
 	st, cfg := w.Stats, s.h.cfg
 	s.inf.End = w.Now()
-	wire := s.enc.WireBytes()
-	s.inf.WireReceived, s.inf.WireSent = wire.Received, wire.Sent
-	s.inf.HeaderReceived, s.inf.HeaderSent = wire.HeaderReceived, wire.HeaderSent
-	st.Add(cfg.Stats.Counter(stats.HCMDownstreamCxTxBytesTotal), wire.Sent)
+	if !s.wired {
+		s.noteWire()
+	}
+	s.wired = false // another round may follow
+	st.Add(cfg.Stats.Counter(stats.HCMDownstreamCxTxBytesTotal), s.inf.WireSent)
 	if s.filters {
 		s.fm.Complete()
 	}

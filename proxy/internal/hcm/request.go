@@ -98,6 +98,12 @@ func (s *Stream) lookup() {
 		return
 	}
 	s.inf.RouteName, s.inf.VirtualHost = e.RouteName, e.VHost
+	s.inf.ClusterName, s.inf.ClusterNameRaw = "", ""
+	if e.Slot != nil {
+		if c := e.Slot.Load(); c != nil {
+			s.inf.ClusterName, s.inf.ClusterNameRaw = c.ObservabilityName(), c.Name()
+		}
+	}
 	if e.HasIdleTimeout {
 		s.idleTimeout = int64(e.IdleTimeout)
 		if s.idleTimeout == 0 {

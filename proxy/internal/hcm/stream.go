@@ -71,6 +71,7 @@ type streamState struct {
 	noProto      bool // x-forwarded-proto is empty: such requests have no route
 	closeAfter   bool // the connection ends with this stream
 	untilClose   bool // as the body does
+	wired        bool // what it took on the wire has been noted
 	broken       bool // the request is no valid one: its log says so, its reply not yet
 	dead         bool
 	filters      bool

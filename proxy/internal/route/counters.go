@@ -10,7 +10,8 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
-// Counters are the statistics (stats.VirtualCluster) of a virtual cluster, or of a route with a stat_prefix.
+// Counters are the statistics (stats.VirtualCluster) of a virtual cluster, or of a route with a stat_prefix. Name is "" for the virtual
+// cluster "other".
 type Counters struct {
 	Name  string
 	Group astats.GroupBase
@@ -62,7 +63,9 @@ func (h *hostBuilder) virtualClusters() ([]virtualCluster, error) {
 		}
 	}
 	if len(out) > 0 {
-		out = append(out, virtualCluster{nil, h.counters("vcluster", "other")})
+		other := h.counters("vcluster", "other")
+		other.Name = "" // as in Envoy, nobody is told of it
+		out = append(out, virtualCluster{nil, other})
 	}
 	return out, errs.Err()
 }

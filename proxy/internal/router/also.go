@@ -30,7 +30,7 @@ func (s *alsoState) begin(r *Router, h *http.HeaderMap) {
 	s.on = true
 	if v := r.rt.VirtualCluster(h); v != nil {
 		s.groups[0] = v.Group
-		r.info.VirtualCluster = v.Name
+		r.info.VirtualCluster = v.Name // "" of what is in none that was configured
 	}
 	if c := r.rt.RouteCounters; c != nil {
 		s.groups[1] = c.Group

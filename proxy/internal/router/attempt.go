@@ -308,6 +308,7 @@ func (a *attempt) answer1xx(h *http.HeaderMap) {
 	if h.StatusCode() <= 103 && !r.informed {
 		r.settleOn(a)
 	}
+	r.charge(h.StatusCode(), a.host.Canary(), false)
 	r.cb.Encode1xx(h)
 }
 

@@ -36,9 +36,6 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	if r.websocket && !r.handshake(a, h, code) {
 		return
 	}
-	if r.rt.AttemptsInResponse {
-		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
-	}
 	grpc, hasGRPC := r.grpcCode(h)
 	if m := a.host.Monitor; m != nil {
 		if hasGRPC {
@@ -53,6 +50,9 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	r.take(a)
 	if r.completed > 0 && !r.cfg.SuppressEnvoyHeaders {
 		h.SetConst(http.EnvoyUpstreamServiceTime, r.number(int((r.w.Now()-r.completed)/1e6)))
+	}
+	if r.rt.AttemptsInResponse {
+		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
 	}
 	r.charge(code, r.canary(a, h), false)
 	r.fared(a, code, grpc, hasGRPC, end)
@@ -158,6 +158,7 @@ func (r *Router) handshake(a *attempt, h *http.HeaderMap, code int) bool {
 	said.CopyFrom(h)
 	r.completeQuietly(a)
 	r.finish()
+	r.attempts = 0 // which are not told
 	r.localReply(code, "", "websocket_handshake_unsuccessful", func(reply *http.HeaderMap) {
 		for _, f := range said.All() {
 			if f.ID != http.Status {

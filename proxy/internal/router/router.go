@@ -231,11 +231,6 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 	if o := c.Pools(); o.AutoSNI || o.AutoSAN {
 		r.name(h, o.Options)
 	}
-	to := r.choose(false)
-	if to == nil {
-		r.noHost()
-		return
-	}
 	r.hedging(h)
 	r.timeouts(h)
 	if r.rt.AttemptsInRequest {
@@ -248,6 +243,12 @@ func (r *Router) forward(h *http.HeaderMap, end bool) {
 		r.keeping(o)
 	}
 	r.rewrite(h)
+	// The host is for the request as the upstream gets it: hash policies see what the route has made of it.
+	to := r.choose(false)
+	if to == nil {
+		r.noHost()
+		return
+	}
 	r.websocket = h.Has(http.Upgrade) && http.EqualFold(h.Get(http.Upgrade), "websocket")
 	r.connect = h.Get(http.Method) == "CONNECT"
 	mirrors := r.rt.Mirrors
@@ -448,6 +449,18 @@ func (r *Router) requestEnded() {
 		return
 	}
 	r.w.Arm(&r.timer, r.timeout)
+}
+
+// OnStreamComplete notes what attempts that are under way took on the wire, for access logs.
+func (r *Router) OnStreamComplete() {
+	if r.cluster == nil {
+		return
+	}
+	r.underWay(func(a *attempt) {
+		if a.open {
+			a.countWire()
+		}
+	})
 }
 
 // OnDestroy gives up what is under way.

@@ -186,6 +186,8 @@ func (m *message) trailer(p *Pool, o *Options, b []byte, max int) (n int, done b
 	}
 	if !o.EnableTrailers {
 		m.trailers.Init(m.h.Arena())
+	} else {
+		m.bytes.HeaderReceived += fieldBytes(len(raw), len(p.lines))
 	}
 	return n, true, nil
 }

@@ -331,15 +331,11 @@ func (c *Client) EOF() error {
 		return nil
 	}
 	started := x.phase != phaseHead || len(x.message.part) > 0
-	d := x.dec
-	c.discard(x)
 	if !started {
-		d.OnReset(http.ResetConnectionTermination, "")
-		c.handler.OnStreamDone(false)
+		c.breaks(x, http.ResetConnectionTermination)
 		return nil
 	}
-	d.OnReset(http.ResetProtocolError, "")
-	c.handler.OnStreamDone(false)
+	c.breaks(x, http.ResetProtocolError)
 	return ErrUnexpectedEOF
 }
 
@@ -355,9 +351,17 @@ func (c *Client) Lost(remote bool) {
 	if remote && x.phase != phaseUntilEOF && x.phase != phaseTunnel && (x.phase != phaseHead || len(x.message.part) > 0) {
 		reason = http.ResetProtocolError
 	}
-	d := x.dec
-	c.discard(x)
-	d.OnReset(reason, "")
+	c.breaks(x, reason)
+}
+
+// breaks ends the stream, and tells its user as long as the stream's bytes are known.
+func (c *Client) breaks(x *exchange, reason http.ResetReason) {
+	x.over = true
+	c.closed, c.dead = true, true
+	x.dec.OnReset(reason, "")
+	if !c.busy && c.x == x {
+		c.drop()
+	}
 	c.handler.OnStreamDone(false)
 }
 

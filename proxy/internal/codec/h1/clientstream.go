@@ -119,7 +119,9 @@ func (x *exchange) EncodeTrailers(h *http.HeaderMap) {
 	if x.over || !x.sent || x.encoded {
 		return
 	}
-	x.bytes.Sent += uint64(x.enc.trailers(x.c.opts, x.c.out, h))
+	n := x.enc.trailers(x.c.opts, x.c.out, h)
+	x.bytes.Sent += uint64(n)
+	x.bytes.HeaderSent += sentTrailerBytes(n)
 	x.complete()
 }
 

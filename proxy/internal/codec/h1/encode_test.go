@@ -1,6 +1,7 @@
 package h1_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,7 +162,11 @@ func TestRequestEncoding(t *testing.T) {
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Error(d)
 			}
-			if b := u.stream.WireBytes(); b.Sent != uint64(len(got)) || b.HeaderSent != fieldBytes(got, 0) {
+			fields := fieldBytes(got, 0)
+			if tt.trailers != nil && strings.Contains(got, tt.trailers[0]+": ") {
+				fields += uint64(len(tt.trailers[0] + ": " + tt.trailers[1] + "\r\n"))
+			}
+			if b := u.stream.WireBytes(); b.Sent != uint64(len(got)) || b.HeaderSent != fields {
 				t.Errorf("counted %+v", *b)
 			}
 		})

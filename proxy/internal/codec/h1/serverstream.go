@@ -154,7 +154,9 @@ func (r *request) EncodeTrailers(h *http.HeaderMap) {
 	if r.over || !r.responded {
 		return
 	}
-	r.sentBytes(r.enc.trailers(r.s.opts, r.s.out, h))
+	n := r.enc.trailers(r.s.opts, r.s.out, h)
+	r.sentBytes(n)
+	r.bytes.HeaderSent += sentTrailerBytes(n)
 	r.complete()
 }
 

@@ -15,7 +15,15 @@ func headerBytes(raw []byte, h *http.HeaderMap) uint64 {
 			fields++
 		}
 	}
-	return uint64(max(len(raw)-bytes.IndexByte(raw, '\n')-1-2-fields, 0))
+	return fieldBytes(len(raw)-bytes.IndexByte(raw, '\n')-1, fields)
+}
+
+// fieldBytes is what Envoy counts of the fields of n bytes with the empty line behind them: all but one blank each. No fields are 3.
+func fieldBytes(n, fields int) uint64 {
+	if fields == 0 {
+		return 3
+	}
+	return uint64(max(n-2-fields, 0))
 }
 
 // sentHeaderBytes is the same for a head of n bytes that was sent, in which the blanks count.
@@ -24,4 +32,9 @@ func sentHeaderBytes(n int, start *[4]string) uint64 {
 		n -= len(s)
 	}
 	return uint64(max(n-2, 0))
+}
+
+// sentTrailerBytes is what of the n bytes behind the last chunk's data are trailers.
+func sentTrailerBytes(n int) uint64 {
+	return uint64(max(n-len(trailerStart)-len(tailNone), 0))
 }

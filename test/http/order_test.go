@@ -1,0 +1,62 @@
+package http_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dragoman-proxy/dragoman/proxy/proxytest/scripttest"
+)
+
+// The host is chosen for the request as the route has made it: hash policies see it so.
+func TestHashOfTheRewrittenRequest(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		served := [2]int{}
+		var ups []scripttest.Upstream
+		for i := range served {
+			ups = append(ups, scripttest.Upstream{Serve: func(r *scripttest.Call) {
+				served[i]++
+				r.Reply("200 OK", "")
+			}})
+		}
+		p := m.Start(t, scripttest.Config{Upstreams: 2, Cluster: []string{"lb_policy: RING_HASH"}, Routes: []string{
+			`{match: {prefix: /}, route: {cluster: up, hash_policy: [{header: {header_name: ":path"}}], regex_rewrite: {pattern: {regex: ".*"}, substitution: /same}}}`}}, ups...)
+		for i := range 12 {
+			p.Ask(scripttest.Request(fmt.Sprint("/", i)))
+		}
+		if max(served[0], served[1]) != 12 {
+			t.Errorf("the hosts got %v requests of one path", served)
+		}
+	})
+}
+
+// A request that finds no host has been rewritten already: its reply and its log tell of it.
+func TestNoHostAfterRewrite(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		p := m.Start(t, scripttest.Config{Clusters: []string{"{name: empty, type: STATIC}"}, VirtualHost: []string{"include_request_attempt_count: true",
+			`response_headers_to_add: [{header: {key: x-r, value: "%REQ(:PATH)% %REQ(X-ENVOY-ATTEMPT-COUNT)% %REQ(X-ENVOY-EXPECTED-RQ-TIMEOUT-MS)%"}}]`},
+			Routes: []string{"{match: {prefix: /a}, route: {cluster: empty, prefix_rewrite: /b, timeout: 3s}}"}}, scripttest.Upstream{})
+		a := p.Ask(scripttest.Request("/a/x"))
+		if a.Status != 503 || a.Get("x-r") != "/b/x 1 3000" {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
+
+// What the router adds to an answer stands in Envoy's order.
+func TestOrderOfAddedHeaders(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		p := m.Start(t, scripttest.Config{VirtualHost: []string{"include_attempt_count_in_response: true"}},
+			scripttest.Upstream{Serve: func(r *scripttest.Call) { r.Reply("200 OK", "", "x-a: 1") }})
+		var names []string
+		for _, l := range p.Ask(scripttest.Request("/")).Lines {
+			if name, _, _ := strings.Cut(l, ":"); strings.HasPrefix(name, "x-") || name == "server" {
+				names = append(names, name)
+			}
+		}
+		if want := []string{"x-a", "x-envoy-upstream-service-time", "x-envoy-attempt-count", "server"}; !slices.Equal(names, want) {
+			t.Errorf("got %q, want %q", names, want)
+		}
+	})
+}
