@@ -47,7 +47,7 @@ func TestNoHostAfterRewrite(t *testing.T) {
 // What the router adds to an answer stands in Envoy's order.
 func TestOrderOfAddedHeaders(t *testing.T) {
 	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
-		p := m.Start(t, scripttest.Config{VirtualHost: []string{"include_attempt_count_in_response: true"}},
+		p := m.Start(t, scripttest.Config{VirtualHost: []string{"include_attempt_count_in_response: true", "response_headers_to_add: [{header: {key: x-r, value: r}}]"}},
 			scripttest.Upstream{Serve: func(r *scripttest.Call) { r.Reply("200 OK", "", "x-a: 1") }})
 		var names []string
 		for _, l := range p.Ask(scripttest.Request("/")).Lines {
@@ -55,7 +55,27 @@ func TestOrderOfAddedHeaders(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		if want := []string{"x-a", "x-envoy-upstream-service-time", "x-envoy-attempt-count", "server"}; !slices.Equal(names, want) {
+		if want := []string{"x-a", "x-envoy-upstream-service-time", "x-r", "x-envoy-attempt-count", "server"}; !slices.Equal(names, want) {
+			t.Errorf("got %q, want %q", names, want)
+		}
+	})
+}
+
+// The host is rewritten before the path, which the order of the originals shows.
+func TestOrderOfRewrites(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		var names []string
+		p := m.Start(t, scripttest.Config{Routes: []string{"{match: {prefix: /a}, route: {cluster: up, prefix_rewrite: /b, host_rewrite_literal: other, append_x_forwarded_host: true}}"}},
+			scripttest.Upstream{Serve: func(r *scripttest.Call) {
+				for l := range strings.SplitSeq(r.Head, "\r\n") {
+					if name, _, _ := strings.Cut(l, ":"); strings.HasPrefix(name, "x-envoy-original") || name == "x-forwarded-host" {
+						names = append(names, name)
+					}
+				}
+				r.Reply("200 OK", "")
+			}})
+		p.Ask(scripttest.Request("/a"))
+		if want := []string{"x-envoy-original-host", "x-forwarded-host", "x-envoy-original-path"}; !slices.Equal(names, want) {
 			t.Errorf("got %q, want %q", names, want)
 		}
 	})

@@ -60,7 +60,7 @@ func TestLogsOfBrokenStreams(t *testing.T) {
     log_format: {text_format_source: {inline_string: "%REQ(:PATH)% %RESPONSE_CODE% %UPSTREAM_CLUSTER% %VIRTUAL_CLUSTER_NAME% %DOWNSTREAM_WIRE_BYTES_RECEIVED% %DOWNSTREAM_HEADER_BYTES_SENT% %UPSTREAM_WIRE_BYTES_SENT% %UPSTREAM_HEADER_BYTES_SENT%\n"}}}}],
   http_filters: [{name: r, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}],
   route_config: {name: r, virtual_hosts: [{name: v, domains: ["*"], virtual_clusters: [{name: vc, headers: [{name: ":path", string_match: {exact: /early}}]}], routes: [
-    {match: {prefix: /idle}, route: {cluster: up, idle_timeout: 0.1s}}, {match: {prefix: /}, route: {cluster: up}}]}]}}}]}]}],
+    {match: {prefix: /strip}, redirect: {prefix_rewrite: /to, strip_query: true}}, {match: {prefix: /idle}, route: {cluster: up, idle_timeout: 0.1s}}, {match: {prefix: /}, route: {cluster: up}}]}]}}}]}]}],
   clusters: [{name: up, load_assignment: {cluster_name: up, endpoints: [{lb_endpoints: [{endpoint: {address: UPSTREAM(up)}}]}]}}]}}`
 	stop := make(chan struct{})
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func TestLogsOfBrokenStreams(t *testing.T) {
 	p := proxytest.Start(t, strings.ReplaceAll(bootstrap, "TEMPDIR", dir), proxytest.Upstream("up", upstream))
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
-	for _, path := range []string{"/early", "/late", "/idle", "/upgrade"} {
+	for _, path := range []string{"/early", "/late", "/idle", "/upgrade", "/strip?x=1"} {
 		q, err := http.NewRequest("POST", p.URL(path), strings.NewReader("x"))
 		if err != nil {
 			t.Fatal(err)
@@ -87,9 +87,13 @@ func TestLogsOfBrokenStreams(t *testing.T) {
 			q.Header.Set("Connection", "upgrade")
 			q.Header.Set("Upgrade", "other")
 		}
-		a, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second}).Do(q)
+		stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		a, err := (&http.Client{Transport: tr, Timeout: 25 * time.Second, CheckRedirect: stay}).Do(q)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if to := a.Header.Get("Location"); to != "" && !strings.HasSuffix(to, "/to") {
+			t.Errorf("redirected to %s", to)
 		}
 		_, _ = io.Copy(io.Discard, a.Body)
 		_ = a.Body.Close()
@@ -106,7 +110,7 @@ func TestLogsOfBrokenStreams(t *testing.T) {
 		}
 		got = append(got, strings.Join(f, " "))
 	}
-	want := []string{"/early 503 up vc + + + +", "/idle 504 up - + + + +", "/late 200 up - + + + +", "/upgrade 403 up - + + 0 0"}
+	want := []string{"/early 503 up vc + + + +", "/idle 504 up - + + + +", "/late 200 up - + + + +", "/to?x=1 301 - - + + 0 0", "/upgrade 403 up - + + 0 0"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

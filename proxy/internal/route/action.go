@@ -100,7 +100,13 @@ func (d *RedirectAction) Rewritten(h *http.HeaderMap, a *http.Arena) (path strin
 	if !d.HasPrefix && d.Regex == nil {
 		return "", false
 	}
-	return d.Path(h, a, "")
+	path, ok = d.Path(h, a, "")
+	if d.StripQuery {
+		if i := strings.IndexByte(h.Get(http.Path), '?'); i >= 0 { // only the client's copy goes without it
+			path = a.Concat(path, h.Get(http.Path)[i:])
+		}
+	}
+	return path, ok
 }
 
 // Location returns the value of the location header.

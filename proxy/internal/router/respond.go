@@ -51,9 +51,6 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	if r.completed > 0 && !r.cfg.SuppressEnvoyHeaders {
 		h.SetConst(http.EnvoyUpstreamServiceTime, r.number(int((r.w.Now()-r.completed)/1e6)))
 	}
-	if r.rt.AttemptsInResponse {
-		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
-	}
 	r.charge(code, r.canary(a, h), false)
 	r.fared(a, code, grpc, hasGRPC, end)
 	for _, c := range r.cookies {
@@ -62,6 +59,9 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 	r.info.Details, r.info.Code = "via_upstream", code
 	if m := r.rt.ResponseHeaders; m != nil {
 		m.Apply(r.w, h, r.info)
+	}
+	if r.rt.AttemptsInResponse {
+		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
 	}
 	r.sent = true
 	if end {

@@ -306,7 +306,9 @@ func (s *retryState) end(r *Router) {
 	}
 }
 
+// atoi reads a number that is not negative, as Envoy does.
 func atoi(s string) (int, bool) {
+	s = strings.TrimPrefix(s, "+")
 	if s == "" || len(s) > 12 {
 		return 0, false
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
-// rewrite changes the request as its route says, in Envoy's order: header rules first see the original, then path and host.
+// rewrite changes the request as its route says, in Envoy's order: header rules first see the original, then come host and path.
 func (r *Router) rewrite(h *http.HeaderMap) {
 	rt := r.rt
 	if rt.ClusterHeaders != nil {
@@ -24,23 +24,6 @@ func (r *Router) rewrite(h *http.HeaderMap) {
 		rt.RequestHeaders.Apply(r.w, h, r.info)
 	}
 	path := h.Get(http.Path)
-	n, ok := "", false
-	if rt.PathFormat != nil {
-		n = h.Arena().Copy(route.Evaluate(r.w, rt.PathFormat, r.info))
-		if ok = n != ""; ok {
-			if i := strings.IndexByte(path, '?'); i >= 0 {
-				n = h.Arena().Concat(n, path[i:])
-			}
-		}
-	} else {
-		n, ok = rt.RewritePath(path, h.Arena())
-	}
-	if ok {
-		if !r.cfg.SuppressEnvoyHeaders {
-			h.SetConst(http.EnvoyOriginalPath, path)
-		}
-		h.SetConst(http.Path, n)
-	}
 	switch {
 	case rt.HostRewrite != "":
 		r.setHost(h, h.Get(http.Authority), rt.HostRewrite)
@@ -58,6 +41,23 @@ func (r *Router) rewrite(h *http.HeaderMap) {
 			p = p[:i]
 		}
 		r.setHost(h, h.Get(http.Authority), rt.HostRewritePath.Replace(p))
+	}
+	n, ok := "", false
+	if rt.PathFormat != nil {
+		n = h.Arena().Copy(route.Evaluate(r.w, rt.PathFormat, r.info))
+		if ok = n != ""; ok {
+			if i := strings.IndexByte(path, '?'); i >= 0 {
+				n = h.Arena().Concat(n, path[i:])
+			}
+		}
+	} else {
+		n, ok = rt.RewritePath(path, h.Arena())
+	}
+	if ok {
+		if !r.cfg.SuppressEnvoyHeaders {
+			h.SetConst(http.EnvoyOriginalPath, path)
+		}
+		h.SetConst(http.Path, n)
 	}
 }
 
