@@ -134,6 +134,19 @@ func (c *control) ack() string {
 	}
 }
 
+// until waits for an answer, past others that are no NACKs.
+func (c *control) until(want string) {
+	c.t.Helper()
+	for {
+		switch a := c.ack(); {
+		case a == want:
+			return
+		case strings.Contains(a, "NACK"):
+			c.t.Fatal(a)
+		}
+	}
+}
+
 // Everything comes over ADS, in both of its forms, and changes; what is bad changes nothing.
 func TestADS(t *testing.T) {
 	for _, kind := range []string{"GRPC", "DELTA_GRPC"} {
@@ -147,10 +160,13 @@ func TestADS(t *testing.T) {
 			host, port, _ := strings.Cut(s.Addr, ":")
 			const ads = `{"ads": {}, "resource_api_version": "V3"}`
 			c.set(xdstype.Cluster, "", &clusterv3.Cluster{}, `{"name": "backend", "type": "EDS", "eds_cluster_config": {"eds_config": `+ads+`}}`)
-			c.set(xdstype.Listener, "", &listenerv3.Listener{}, `{"name": "main", "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}},
+			listener := func(name, routes string) string {
+				return `{"name": "` + name + `", "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}},
 "filter_chains": [{"filters": [{"name": "hcm", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-"stat_prefix": "x", "rds": {"route_config_name": "r", "config_source": `+ads+`},
-"http_filters": [{"name": "router", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}]}`)
+"stat_prefix": "x", "rds": {"route_config_name": "` + routes + `", "config_source": ` + ads + `},
+"http_filters": [{"name": "router", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}]}`
+			}
+			c.set(xdstype.Listener, "", &listenerv3.Listener{}, listener("main", "r"))
 			routes := func(value, domain string) string {
 				return `{"name": "r", "virtual_hosts": [{"name": "v", "domains": ["*"` + domain + `], "request_headers_to_add": [{"header": {"key": "x-version", "value": "` + value + `"}}],
 "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "backend"}}]}]}`
@@ -215,6 +231,22 @@ static_resources:
 			}
 			if b := get(); b != "backend 2" {
 				t.Fatal(b)
+			}
+			// A listener whose routes have not come is named as waiting, and not among those that listen.
+			c.set(xdstype.Listener, "second", &listenerv3.Listener{}, listener("second", "late"))
+			c.until("LDS")
+			if b := p.Admin("GET", "/listeners").Body; strings.Contains(b, "second") {
+				t.Error(b)
+			}
+			if b := p.Admin("GET", "/init_dump").Body; !strings.Contains(b, "init manager Listener-local-init-manager second ") ||
+				!strings.Contains(b, "shared target RdsRouteConfigSubscription RDS init late") {
+				t.Error(b)
+			}
+			p.Await("listener_manager.total_listeners_warming", "1")
+			c.set(xdstype.Route, "late", &routev3.RouteConfiguration{}, strings.Replace(routes("4", ""), `"r"`, `"late"`, 1))
+			p.Await("listener_manager.total_listeners_warming", "0")
+			if b := p.Admin("GET", "/listeners").Body; !strings.Contains(b, "second") {
+				t.Error(b)
 			}
 		})
 	}

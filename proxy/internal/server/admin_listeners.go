@@ -20,6 +20,9 @@ func (s *Server) serveListeners(r *admin.Request, done func(*admin.Response)) {
 	if r.Query.Get("format") == "json" {
 		out := &adminv3.Listeners{}
 		for _, a := range s.order {
+			if a.cold() {
+				continue
+			}
 			st := &adminv3.ListenerStatus{Name: a.shown, LocalAddress: addressOf(a.at())}
 			for _, x := range a.alsoAt() {
 				st.AdditionalLocalAddresses = append(st.AdditionalLocalAddresses, addressOf(x))
@@ -31,6 +34,9 @@ func (s *Server) serveListeners(r *admin.Request, done func(*admin.Response)) {
 	}
 	var b []byte
 	for _, a := range s.order {
+		if a.cold() {
+			continue
+		}
 		for _, x := range append([]network.Address{a.at()}, a.alsoAt()...) {
 			b = append(append(append(append(b, a.shown...), "::"...), x.String()...), '\n')
 		}

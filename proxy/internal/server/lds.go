@@ -113,16 +113,22 @@ func (s *Server) warm(a *activeListener, b *listenerBuild, f func()) {
 	})
 }
 
+// cold tells whether the listener is new and does not serve yet.
+func (a *activeListener) cold() bool { return a.warming != nil && a.warming == a.build }
+
 func (s *Server) gaugeWarming() {
-	n := uint64(0)
+	n, active := uint64(0), uint64(0)
 	for _, a := range s.order {
 		if a.warming != nil {
 			n++
 		}
+		if !a.cold() {
+			active++
+		}
 	}
 	g := s.process.listeners
 	s.store.SetGauge(g.Gauge(stats.ListenerManagerTotalListenersWarming), n)
-	s.store.SetGauge(g.Gauge(stats.ListenerManagerTotalListenersActive), uint64(len(s.order)))
+	s.store.SetGauge(g.Gauge(stats.ListenerManagerTotalListenersActive), active)
 }
 
 // openNew lets a listener serve.
