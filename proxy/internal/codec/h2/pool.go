@@ -2,6 +2,7 @@ package h2
 
 import (
 	"github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 )
 
 // maxFreeStreams and maxFreeScratch bound what a Pool keeps for reuse.
@@ -30,14 +31,7 @@ func (p *Pool) Live() int { return p.live }
 
 func (p *Pool) get() *stream {
 	p.live++
-	k := len(p.free)
-	if k == 0 {
-		return &stream{}
-	}
-	st := p.free[k-1]
-	p.free[k-1] = nil
-	p.free = p.free[:k-1]
-	return st
+	return freelist.Take(&p.free, nil)
 }
 
 // put takes a stream that has ended. It is reused after the next settle.
