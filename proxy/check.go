@@ -37,7 +37,8 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 	// More counts the problems beyond LoadOptions.MaxProblems.
 	More int `json:"more,omitempty"`
-	// Notes are unknown fields that were let pass, deprecated ones, and what is not used because it stands twice.
+	// Notes are unknown fields that were let pass, deprecated ones, what is not used because it stands twice, and a listener at the
+	// address of the admin interface: it is right until one of them cannot listen.
 	Notes []Problem `json:"notes,omitempty"`
 }
 

@@ -246,3 +246,35 @@ func TestCheckNotesWhatStandsTwice(t *testing.T) {
 		t.Errorf("%v %q", r.Problems, got)
 	}
 }
+
+// A listener at the address of the admin interface is told: the text is right, and the proxy would not start.
+func TestCheckNotesTheAdminsAddress(t *testing.T) {
+	for _, c := range []struct {
+		admin, listener, more string
+		want                  bool
+	}{
+		{"{socket_address: {address: 127.0.0.1, port_value: 7001}}", "{socket_address: {address: 127.0.0.1, port_value: 7001}}", "", true},
+		{"{socket_address: {address: 127.0.0.1, port_value: 7001}}", "{socket_address: {address: 127.0.0.1, port_value: 7002}}", "", false},
+		{"{socket_address: {address: 127.0.0.1, port_value: 7001}}", "{socket_address: {address: 127.0.0.1, port_value: 7002}}",
+			", additional_addresses: [{address: {socket_address: {address: 127.0.0.1, port_value: 7001}}}]", true},
+		{"{socket_address: {address: 127.0.0.1, port_value: 7001}}", "{socket_address: {address: 127.0.0.1, port_value: 7001}}", ", bind_to_port: false", false},
+		{"{socket_address: {address: 127.0.0.1, port_value: 0}}", "{socket_address: {address: 127.0.0.1, port_value: 0}}", "", false},
+		{"{pipe: {path: a.sock}}", "{pipe: {path: a.sock}}", "", true},
+	} {
+		path := filepath.Join(t.TempDir(), "envoy.yaml")
+		text := "admin:\n  address: " + c.admin + "\nstatic_resources:\n  clusters: [{name: c}]\n  listeners:\n  - {name: l, address: " + c.listener + c.more +
+			`, filter_chains: [{filters: [{name: t, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, stat_prefix: x, cluster: c}}]}]}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := proxy.Check(path, proxy.LoadOptions{})
+		var got string
+		for _, n := range r.Notes {
+			got += strings.ReplaceAll(n.Error(), path, "FILE")
+		}
+		if !r.OK() || c.want != (strings.HasPrefix(got, "FILE:6:") && strings.Contains(got, "static_resources.listeners[0].address: the admin interface has the address ") &&
+			strings.Contains(got, " too (FILE:2:12): one of them cannot listen")) || !c.want && got != "" {
+			t.Errorf("%+v: %v %q", c, r.Problems, got)
+		}
+	}
+}

@@ -58,10 +58,30 @@ func (s *Server) buildListeners() error {
 		if err := errs.Err(); err != nil || it.Broken {
 			return s.located(it.Path, err)
 		}
+		s.noteAdminAddress(b)
 		s.add(b, "", false)
 		b.whenWarm(s.wait())
 		return nil
 	})
+}
+
+// noteAdminAddress tells Check of a listener at the address of the admin interface, which is found at the start only, as in Envoy.
+func (s *Server) noteAdminAddress(b *listenerBuild) {
+	if s.cfg.Note == nil || s.adminListener == nil || b.l == nil || b.unbound() || isUDP(b.p.GetAddress()) {
+		return
+	}
+	admin := s.adminListener.l.Address
+	for _, x := range specs(b.l) {
+		if x.Address == admin && (admin.Path != "" || admin.IP.Port() != 0) {
+			where := ""
+			if pos, ok := s.cfg.Boot.Positions().Lookup("admin.address"); ok {
+				where = " (" + pos.String() + ")"
+			}
+			s.cfg.Note(*s.cfg.Boot.Positions().Error(b.path+".address", config.Error{Kind: config.Invalid,
+				Msg: "the admin interface has the address " + admin.String() + " too" + where + ": one of them cannot listen, and the proxy does not start"}))
+			return
+		}
+	}
 }
 
 // standsTwice logs that a listener is left out. Safe from any goroutine.
