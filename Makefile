@@ -21,7 +21,8 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## a proxy with a demonstration configuration on the loopback; Ctrl-C or a SIGTERM to make ends it
-	$(GO) build -o bin/demo ./cmd/dragoman
+	@echo 'building bin/demo: half a minute the first time'
+	@$(GO) build -o bin/demo ./cmd/dragoman
 	@exec bin/demo demo
 
 build: ## the static binary bin/dragoman, and bin/envoy, the same binary by Envoy's name

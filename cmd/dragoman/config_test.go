@@ -256,6 +256,14 @@ func TestUnknownCommands(t *testing.T) {
 	}
 }
 
+func TestVersionFlag(t *testing.T) {
+	_, command1, _ := command(t, "", "version")
+	code, flag, problem := command(t, "", "--version")
+	if code != exitOK || flag != command1 || !strings.Contains(flag, ", for Envoy 1.40") {
+		t.Errorf("%d %q %q %s", code, flag, command1, problem)
+	}
+}
+
 // richly is a configuration whose messages the table of defaults has.
 const richly = `
 node: {id: me, cluster: c}

@@ -154,6 +154,23 @@ func TestHints(t *testing.T) {
 	}
 }
 
+// A flag that is one, and stands twice or without its value, is not taken for another.
+func TestHintsOfFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-c a -c b": "dragoman: -c (--config-path) -- Argument already set!\nTry 'dragoman proxy --help'\n",
+		"-c":        "dragoman: -c (--config-path) -- Missing a value for this argument!\nTry 'dragoman proxy --help'\n",
+	} {
+		f := newFlags("dragoman proxy", true)
+		var e *argumentError
+		if !errors.As(f.parse(strings.Fields(args)), &e) {
+			t.Fatal(args)
+		}
+		if d := cmp.Diff(want, f.problem(e)); d != "" {
+			t.Errorf("%s: %s", args, d)
+		}
+	}
+}
+
 func TestWithoutExtensions(t *testing.T) {
 	sets := []ext.Set{{
 		HTTPFilters:    []ext.HTTPFilter{{Info: ext.Info{Name: "a"}}, {Info: ext.Info{Name: "b"}}},

@@ -68,8 +68,9 @@ func rootCommand(code *int) *cobra.Command {
 
 Exit codes: 0 done; 1 the answer is no (refused, different); 2 the command could not be carried out.
 The command proxy has Envoy's flags and exit codes.`,
-		SilenceUsage: true, SilenceErrors: true, Version: version.Release(),
+		SilenceUsage: true, SilenceErrors: true, Version: versionText(),
 	}
+	root.SetVersionTemplate("dragoman {{.Version}}\n") // as the command version
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		&cobra.Command{
@@ -88,7 +89,7 @@ called envoy is this command, without the two flags that Envoy does not have: --
 		&cobra.Command{
 			Use: "version", Short: "Print which build this is", Args: cobra.NoArgs, Example: "  dragoman version",
 			Run: func(c *cobra.Command, _ []string) {
-				fmt.Fprintf(c.OutOrStdout(), "dragoman %s (%s), for Envoy %s\n", version.Release(), version.String(), version.Envoy)
+				fmt.Fprintln(c.OutOrStdout(), "dragoman "+versionText())
 			},
 		},
 		completionCommand(),
@@ -98,6 +99,10 @@ called envoy is this command, without the two flags that Envoy does not have: --
 	group(root)
 	helpTopics(root)
 	return root
+}
+
+func versionText() string {
+	return fmt.Sprintf("%s (%s), for Envoy %s", version.Release(), version.String(), version.Envoy)
 }
 
 // group makes a command that only holds others refuse words that name none of them; without a word it prints its help.

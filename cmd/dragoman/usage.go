@@ -63,7 +63,7 @@ func (f *flags) problem(e *argumentError) string {
 func (f *flags) hint(arg string) string {
 	name, value, assigned := strings.Cut(arg, "=")
 	switch {
-	case f.find(arg) != nil || strings.HasPrefix(arg, "("):
+	case f.find(arg) != nil || strings.Contains(arg, "("): // it is a flag, and something else is wrong with it
 		return ""
 	case assigned && f.find(name) != nil:
 		return "A value is an argument of its own: " + name + " " + value + "\n"
