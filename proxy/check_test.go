@@ -278,3 +278,21 @@ func TestCheckNotesTheAdminsAddress(t *testing.T) {
 		}
 	}
 }
+
+// A control plane stands behind a cluster of the bootstrap that needs no control plane itself.
+func TestCheckControlPlanes(t *testing.T) {
+	const source = `{resource_api_version: V3, api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: NAME}}]}}`
+	for name, ok := range map[string]bool{"fixed": true, "found": false, "nobody": false} {
+		path := filepath.Join(t.TempDir(), "envoy.yaml")
+		text := `{node: {id: x, cluster: x}, dynamic_resources: {cds_config: ` + strings.Replace(source, "NAME", name, 1) + `}, static_resources: {clusters: [
+{name: fixed, connect_timeout: 1s}, {name: found, type: EDS, connect_timeout: 1s, eds_cluster_config: {eds_config: ` + strings.Replace(source, "NAME", "fixed", 1) + `}}]}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list := proxy.Check(path, proxy.LoadOptions{}).Problems
+		if ok && len(list) == 0 || !ok && len(list) == 1 && list[0].Path == "dynamic_resources.cds_config.api_config_source.grpc_services[0].envoy_grpc.cluster_name" {
+			continue
+		}
+		t.Errorf("%s: %+v", name, list)
+	}
+}

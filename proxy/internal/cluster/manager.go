@@ -91,6 +91,13 @@ func (m *Manager) unbind(s *Slot) {
 // Lookup returns the slot of an existing cluster, nil if there is none. Safe from any thread.
 func (m *Manager) Lookup(name string) *Slot { return m.index.find(name) }
 
+// Primary tells whether there is a cluster of the bootstrap of that name that needs no other cluster to find its hosts: a control plane
+// may stand behind it.
+func (m *Manager) Primary(name string) bool {
+	s := m.index.find(name)
+	return s != nil && s.active != nil && !s.active.api && (s.active.c.source == nil || s.active.c.source.primary())
+}
+
 // Len returns how many clusters there are, warming new ones not included.
 func (m *Manager) Len() int { return m.count }
 

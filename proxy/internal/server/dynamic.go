@@ -56,7 +56,9 @@ func (s *Server) buildDynamic() {
 // checkSources looks at the sources that are subscribed to when the proxy starts. It needs the clusters.
 func (s *Server) checkSources() error {
 	f, d := s.dynamic.sources, s.boot.GetDynamicResources()
-	f.Primary = s.hasCluster
+	f.Primary = func(name string) bool {
+		return s.clusters.Primary(name) || s.clusters.Lookup(name) == nil && s.hasCluster(name) // what was refused was meant to be one
+	}
 	var errs config.Errors
 	if a := d.GetAdsConfig(); a != nil {
 		errs.Collect("ads_config", f.CheckADS(a, s.hasCluster))
