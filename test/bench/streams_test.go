@@ -9,11 +9,15 @@ import (
 	"time"
 )
 
-// streamsBar is how much more memory many long streams may take if each begins under another configuration, in bytes: of live heap,
-// where what the streams themselves take is known from the same streams without pushes. The short version allows eachBar for one.
+// Bars of long streams, each of which begins under another configuration, in bytes. pinnedBar is how much more live heap 1,000 of them may
+// hold than the same streams without changes, and scatterBar how much more may be resident for them; the short version allows eachBar
+// of heap for one. residentBar is how much the process may grow by them in all, with the streams themselves and their connections: 8 MiB is
+// the aim, 9.4 were measured.
 const (
-	streamsBar = 8 << 20
-	eachBar    = 8 << 10
+	pinnedBar   = 2 << 20
+	scatterBar  = 4 << 20
+	residentBar = 10 << 20
+	eachBar     = 8 << 10
 )
 
 // TestStreamsPinLittle begins long requests, each under another push of all clusters and routes. A stream may hold on to its route
@@ -25,19 +29,32 @@ func TestStreamsPinLittle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plain := longStreams(t, n, streams, up, client, false)
 			pushed := longStreams(t, n, streams, up, client, true)
-			bar := int64(streamsBar)
+			bar := int64(pinnedBar)
 			if !*full {
 				bar = eachBar * int64(streams)
 			}
-			if pinned := pushed - plain; pinned > bar {
+			if pinned := pushed.heap - plain.heap; pinned > bar {
 				t.Errorf("the configurations that are held on to take %d bytes, want at most %d", pinned, bar)
+			}
+			if !*full { // with few streams the process's own pages outweigh theirs
+				return
+			}
+			if scattered := pushed.rss - plain.rss; scattered > scatterBar {
+				t.Errorf("%d bytes more are resident for streams of many configurations than for those of one, want at most %d", scattered, scatterBar)
+			}
+			if pushed.rss > residentBar {
+				t.Errorf("resident memory grew by %d bytes, want at most %d", pushed.rss, residentBar)
 			}
 		})
 	}
 }
 
-// longStreams begins streams, each under another push or all under one configuration, and returns what the live heap has grown by.
-func longStreams(t *testing.T, n, streams int, up upstreams, client func(addr string) *http.Client, pushes bool) (grown int64) {
+// growth is by how many bytes a process's memory has grown: live objects of the heap, and what is resident.
+type growth struct{ heap, rss int64 }
+
+// longStreams begins streams, each under another push or all under one configuration, and returns what the memory has grown by since
+// the same was done with streams that ended at once.
+func longStreams(t *testing.T, n, streams int, up upstreams, client func(addr string) *http.Client, pushes bool) (grown growth) {
 	var ends []func()
 	defer func() {
 		for _, end := range ends {
@@ -49,25 +66,26 @@ func longStreams(t *testing.T, n, streams int, up upstreams, client func(addr st
 	c, admin := client(p.Addrs["plain"]), http1Client(p.Addrs["plain"])
 	awaitVersion(t, admin, w)
 	settle(p)
-	// What changes and requests take at first, they take once.
-	for i := range 3 {
-		w.push(i, up)
-		awaitVersion(t, admin, w)
-		hang(t, c, i)()
+	begin := func(i, push int) (end func()) {
+		if pushes {
+			w.push(push, up)
+			awaitVersion(t, admin, w)
+		}
+		return hang(t, c, i%n)
+	}
+	// What the first request to a cluster takes, and the room that the heap needs for a change, are no stream's.
+	for i := range streams {
+		begin(i, i)()
 	}
 	before := settle(p)
 	for i := range streams {
-		if pushes {
-			w.push(i, up)
-			awaitVersion(t, admin, w)
-		}
-		ends = append(ends, hang(t, c, i%n))
+		ends = append(ends, begin(i, streams+i))
 	}
 	after := settle(p)
 	p.profile("heap", fmt.Sprint("streams-", pushes, ".pprof"))
-	grown = int64(after.Live) - int64(before.Live)
+	grown = growth{int64(after.Live) - int64(before.Live), int64(after.RSS) - int64(before.RSS)}
 	t.Logf("%d streams, each under another push of %d clusters: %v: heap %.2f MiB more (%.1f KiB a stream), RSS %.2f MiB more", streams, n, pushes,
-		float64(grown)/(1<<20), float64(grown)/1024/float64(streams), float64(int64(after.RSS)-int64(before.RSS))/(1<<20))
+		float64(grown.heap)/(1<<20), float64(grown.heap)/1024/float64(streams), float64(grown.rss)/(1<<20))
 	return grown
 }
 
