@@ -164,7 +164,7 @@ func TestCheckFindsTheFieldsOfTLS(t *testing.T) {
 		{`common_tls_context: {validation_context_sds_secret_config: {name: none}}`, []string{"common_tls_context.validation_context_sds_secret_config.name"}},
 		{`common_tls_context: {key_log: {path: x}}`, []string{"common_tls_context.key_log"}},
 		{`common_tls_context: {validation_context: {system_root_certs: {}}}`, []string{"common_tls_context.validation_context.system_root_certs"}},
-		{`common_tls_context: {tls_params: {ecdh_curves: [x]}}`, []string{"common_tls_context.tls_params"}},
+		{`common_tls_context: {tls_params: {ecdh_curves: [x]}}`, []string{"common_tls_context.tls_params.ecdh_curves"}},
 		{`common_tls_context: {tls_certificates: [{pkcs12: {filename: x}}]}`, []string{"common_tls_context.tls_certificates[0].pkcs12"}},
 		{`allow_renegotiation: true`, []string{"allow_renegotiation"}},
 	} {

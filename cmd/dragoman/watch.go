@@ -143,6 +143,8 @@ func (w *watch) apply(ctx context.Context) {
 	}
 	if len(r.Errors) > 0 {
 		w.log.Error("not all of the changed configuration could be applied; the old serves on there:\n" + errors.Join(r.Errors...).Error())
+		w.log.Warn(fmt.Sprintf("the changed configuration serves in part; clusters, listeners and secrets that were added, replaced or removed: %d", r.Changed))
+		return
 	}
 	w.log.Info(fmt.Sprintf("the changed configuration serves; clusters, listeners and secrets that were added, replaced or removed: %d", r.Changed))
 }

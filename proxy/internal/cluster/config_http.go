@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -106,10 +105,11 @@ func protocol(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) (*httpConfig, er
 		path := "typed_extension_protocol_options[" + strconv.Quote(name) + "]"
 		switch {
 		case name == httpOptionsName:
-		case strings.HasPrefix(name, "envoy."):
+		case strings.HasPrefix(name, "envoy.filters.network."):
 			errs.Collect("", notYet(path))
 		default:
-			errs.Collect(path, errors.New("Didn't find a registered network or http filter or protocol options implementation for name: '"+name+"'")) //nolint:staticcheck // Envoy's text
+			errs.Collect("", &config.Error{Path: path, Kind: config.Invalid, Suggestion: config.Nearest(name, []string{httpOptionsName}),
+				Msg: "Didn't find a registered network or http filter or protocol options implementation for name: '" + name + "'"})
 		}
 	}
 	if any := cfg.GetTypedExtensionProtocolOptions()[httpOptionsName]; any != nil {

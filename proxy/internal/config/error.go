@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 		b.WriteString(e.Path)
 		b.WriteString(": ")
 	}
-	b.WriteString(e.Msg)
+	b.WriteString(strings.ReplaceAll(e.Msg, "\n", `\n`))                            // of a value that it quotes
 	if e.Found != "" && !(e.Found[0] == '\'' && strings.Contains(e.Msg, e.Found)) { // not what the message has quoted already
 		b.WriteString("; found ")
 		b.WriteString(e.Found)

@@ -52,7 +52,11 @@ var facts = []struct{ in, want string }{
 	// Booleans.
 	{`"enable_dispatcher_stats":"true"`, `enable_dispatcher_stats:true`},
 	{`"enable_dispatcher_stats":1`, `!expected 'true' or 'false'`},
-	{`"enable_dispatcher_stats":"yes"`, `!expected 'true' or 'false'`},
+	{`"enable_dispatcher_stats":"yes"`, `enable_dispatcher_stats:true`},
+	{`"enable_dispatcher_stats":"True"`, `enable_dispatcher_stats:true`},
+	{`"enable_dispatcher_stats":"1"`, `enable_dispatcher_stats:true`},
+	{`"enable_dispatcher_stats":"N"`, ``},
+	{`"enable_dispatcher_stats":"on"`, `!expected 'true' or 'false'`},
 	// Integers and wrappers.
 	{`"stats_server_version_override":"123"`, `stats_server_version_override{value:123}`},
 	{`"stats_server_version_override":123.0`, `stats_server_version_override{value:123}`},

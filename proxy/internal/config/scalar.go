@@ -109,10 +109,10 @@ func (e *encoder) boolean(n yamlpos.Node) (v, ok bool) {
 	case yamlpos.Bool:
 		return t.Bool(n), true
 	case yamlpos.String:
-		switch string(t.Text(n)) {
-		case "true":
+		switch strings.ToLower(string(t.Text(n))) { // the words that Envoy takes in quotes
+		case "true", "t", "yes", "y", "1":
 			return true, true
-		case "false":
+		case "false", "f", "no", "n", "0":
 			return false, true
 		}
 	}

@@ -67,7 +67,8 @@ func parse(s string, o *Options) ([]part, error) {
 		b := &builder{opts: o}
 		n, ok := b.scan(s[pos:])
 		if !ok {
-			return nil, refuse("Incorrect configuration: %s. Couldn't find valid command at position %d", s, pos)
+			return nil, &config.Error{Msg: fmt.Sprintf("Incorrect configuration: %s. Couldn't find valid command at position %d", s, pos),
+				Allowed: "%OPERATOR%, %OPERATOR(parameters)%, %OPERATOR(parameters):length%, and %% for a percent sign"}
 		}
 		op, err := b.operator()
 		if err != nil {

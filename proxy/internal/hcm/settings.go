@@ -65,6 +65,9 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 	if x := p.TypedHeaderValidationConfig; x != nil {
 		errs.Collect("", fmt.Errorf("This Envoy binary does not support header validator extensions.: '%s'", x.GetName())) //nolint:staticcheck // Envoy's text
 	}
+	if p.StripMatchingHostPort && p.GetStripAnyHostPort() {
+		errs.Collect("strip_matching_host_port", errors.New("Error: Only one of `strip_matching_host_port` or `strip_any_host_port` can be set.")) //nolint:staticcheck // Envoy's text
+	}
 	scope := d.Root.Scope("http." + p.StatPrefix)
 	c := &Config{
 		StatPrefix: p.StatPrefix, Stats: scope.Group(stats.HCM),

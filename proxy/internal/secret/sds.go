@@ -119,7 +119,13 @@ func (m *Manager) get(kind string, c *tlsv3.SdsSecretConfig, changed func()) (s 
 	if c.GetSdsConfig() == nil {
 		s := m.static[staticKey{kind, c.GetName()}]
 		if s == nil {
-			return nil, nil, config.At("name", fmt.Errorf("Unknown static secret: %s", c.GetName())) //nolint:staticcheck // Envoy's text
+			var names []string
+			for k := range m.static {
+				if k.kind == kind {
+					names = append(names, k.name)
+				}
+			}
+			return nil, nil, &config.Error{Path: "name", Msg: "Unknown static secret: " + c.GetName(), Suggestion: config.Nearest(c.GetName(), names)}
 		}
 		u := &user{changed}
 		s.users = append(s.users, u)

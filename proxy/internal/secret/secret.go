@@ -75,15 +75,15 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		return nil, err
 	}
 	chain, err := ReadSource(p.GetCertificateChain())
-	if err != nil {
-		return nil, config.At("certificate_chain", err)
-	}
+	var errs config.Errors
+	errs.Collect("certificate_chain", err)
 	key, err := ReadSource(p.GetPrivateKey())
 	if p.GetPrivateKey().GetFilename() == redacted || string(key) == redacted {
 		return nil, config.At("private_key", badKey(p, errRedacted))
 	}
-	if err != nil {
-		return nil, config.At("private_key", err)
+	errs.Collect("private_key", err)
+	if err := errs.Err(); err != nil {
+		return nil, err
 	}
 	if len(chain) == 0 {
 		return nil, errors.New("Failed to load incomplete certificate from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text

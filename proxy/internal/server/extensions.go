@@ -213,6 +213,13 @@ func unknownExtension(name string, a *anypb.Any) error {
 	return x
 }
 
+// misplaced is unknownExtension for one that there is, elsewhere.
+func misplaced(name string, a *anypb.Any, allowed string) error {
+	x := &config.Error{Kind: config.Invalid, Allowed: allowed,
+		Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + shortURL(config.PayloadURL(a)) + "'"}
+	return x
+}
+
 // routeConfig parses a filter's per-route configuration.
 func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
 	f := x.byRoute[shortURL(config.PayloadURL(a))]

@@ -156,6 +156,9 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	}
 	x := b.s.ext.network[shortURL(a.GetTypeUrl())]
 	if x == nil {
+		if b.s.ext.http[shortURL(a.GetTypeUrl())] != nil {
+			return at("typed_config", misplaced(f.GetName(), a, "a network filter; this is an HTTP filter, which belongs into http_filters of http_connection_manager"))
+		}
 		return at("typed_config", unknownExtension(f.GetName(), a))
 	}
 	var errs config.Errors

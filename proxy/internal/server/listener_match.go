@@ -28,7 +28,8 @@ func chainMatch(p *listenerv3.FilterChainMatch, chain string) (listener.Match, e
 		n = strings.ToLower(n)
 		if strings.Contains(n, "*") && !strings.HasPrefix(n, "*.") {
 			errs.Collect("", &config.Error{Path: fmt.Sprintf("filter_chain_match.server_names[%d]", i), Found: "'" + p.ServerNames[i] + "'",
-				Msg: `partial wildcards are not supported in "server_names"`})
+				Kind: config.Invalid,
+				Msg:  `partial wildcards are not supported in "server_names"`})
 		}
 		m.ServerNames = append(m.ServerNames, n)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -353,13 +354,12 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 		InsecureSkipVerify:          true, //nolint:gosec // the verifier below checks what Envoy checks, which is not the host name
 		Rand:                        rand.Reader,
 	}
-	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
-		return nil, config.At("tls_params", err)
-	}
+	missing := false
 	for i, f := range b.certs {
 		p := f()
 		if p == nil {
-			return nil, nil
+			missing = true
+			continue
 		}
 		c, err := secret.Certificate(p)
 		if err != nil {
@@ -373,6 +373,7 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 		if p == nil {
 			return nil, nil
 		}
+		// What is written is looked at even if a certificate is still to come.
 		v, err := b.verifierOf(p)
 		if err != nil {
 			return nil, config.At(b.validPath, err)
@@ -380,6 +381,12 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 		x.verifier = v
 		x.noteCA(p.GetTrustedCa())
 		cfg.VerifyConnection = v.verify
+	}
+	if missing {
+		return nil, nil
+	}
+	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
+		return nil, config.At("tls_params", err)
 	}
 	return cfg, nil
 }
@@ -414,23 +421,19 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 	if v, ok := versions[p.GetTlsMaximumProtocolVersion()]; ok {
 		cfg.MaxVersion = v
 	}
-	for _, group := range p.GetCipherSuites() {
-		for _, name := range strings.Split(strings.Trim(group, "[]"), "|") {
-			id, ok := stats.SSLCipherID(name)
-			if !ok {
-				return fmt.Errorf("Failed to initialize cipher suites %s. The following ciphers were rejected when tried individually: %s", //nolint:staticcheck // Envoy's text
-					strings.Join(p.GetCipherSuites(), ":"), name)
-			}
-			cfg.CipherSuites = append(cfg.CipherSuites, id)
-		}
+	suites, err := cipherSuites(p.GetCipherSuites())
+	if err != nil {
+		return config.At("cipher_suites", err)
 	}
+	cfg.CipherSuites = suites
 	if len(cfg.CipherSuites) == 0 {
 		cfg.CipherSuites = defaultSuites
 	}
-	for _, name := range p.GetEcdhCurves() {
+	for _, name := range strings.FieldsFunc(strings.Join(p.GetEcdhCurves(), ":"), isColon) {
 		id, ok := curves[name]
 		if !ok {
-			return fmt.Errorf("Failed to initialize ECDH curves %s", strings.Join(p.GetEcdhCurves(), ":")) //nolint:staticcheck // Envoy's text
+			return &config.Error{Path: "ecdh_curves", Kind: config.Invalid, Msg: "Failed to initialize ECDH curves " + strings.Join(p.GetEcdhCurves(), ":"),
+				Found: "'" + name + "'", Allowed: strings.Join(slices.Sorted(maps.Keys(curves)), ", ")}
 		}
 		cfg.CurvePreferences = append(cfg.CurvePreferences, id)
 	}

@@ -296,7 +296,7 @@ func (f *File) Says() string {
 		return "runs as it is"
 	case "unsupported":
 		if f.pure {
-			return "does not run yet: " + problems + ", nothing that Envoy would refuse"
+			return "does not run yet: " + problems + ", all about what is not supported here"
 		}
 		return "does not run yet: " + problems + ", some of which may follow from what is not supported"
 	}
