@@ -52,6 +52,9 @@ func (s *Server) buildClusters() error {
 			return s.located(it.Path, err)
 		}
 		s.keepCluster(it.Message, it.Raw)
+		if from := it.Message.GetEdsClusterConfig().GetEdsConfig(); from.GetApiConfigSource() != nil {
+			s.problems.later = append(s.problems.later, sourceAt{it.Path + ".eds_cluster_config.eds_config", from})
+		}
 		return nil
 	}))
 	errs.Collect("", s.checkUpstreams())

@@ -72,6 +72,10 @@ func (s *Server) checkSources() error {
 	var all config.Errors
 	all.Collect("", s.located("dynamic_resources", errs.Err()))
 	all.Collect("", s.located("layered_runtime", s.checkRTDS()))
+	for _, x := range s.problems.later {
+		all.Collect("", s.located(x.path, f.Check(x.from, xdstype.Endpoint)))
+	}
+	s.problems.later = nil
 	return all.Err()
 }
 

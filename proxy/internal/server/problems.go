@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
@@ -18,8 +20,16 @@ type problems struct {
 	unread bool
 	// listeners are the names of static listeners.
 	listeners map[string]bool
+	// later are sources of static clusters, which are looked at when all of these are known.
+	later []sourceAt
 	// nearest counts the clusters that were looked for by a name like theirs.
 	nearest int
+}
+
+// sourceAt is a source and where it stands.
+type sourceAt struct {
+	path string
+	from *corev3.ConfigSource
 }
 
 // notice looks for what makes other mistakes follow from one.
