@@ -14,7 +14,6 @@ var (
 	apiGaps = gap.Of("envoy.config.core.v3.ApiConfigSource",
 		"api_type=REST",
 		"config_validators",
-		"~refresh_delay (it is for REST)",
 		"~request_timeout (it is for REST)",
 		"~transport_api_version (there is V3 only)",
 	)
