@@ -176,8 +176,8 @@ func (p *Proxy) Quit() { p.s.Quit() }
 // Ready is closed once the proxy serves.
 func (p *Proxy) Ready() <-chan struct{} { return p.s.Ready() }
 
-// Addrs returns the addresses that listeners are bound to, by listener name. Call it after Ready.
-func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Addrs() }
+// Addrs returns the addresses that listeners are bound to, by listener name. Call it after Ready, from any goroutine.
+func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Bound() }
 
 // Stats returns all stats in Envoy's text form, no older than now; it waits for the workers at most a second.
 func (p *Proxy) Stats() string { return p.s.StatsText() }

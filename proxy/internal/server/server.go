@@ -148,6 +148,7 @@ type Server struct {
 	started  time.Time
 	ready    chan struct{}
 	stop     chan struct{}
+	ended    chan struct{} // closed when no thread of the server runs any more
 	stopping atomic.Bool
 }
 
@@ -172,7 +173,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = log.Discard()
 	}
 	s := &Server{cfg: cfg, listeners: map[string]*activeListener{}, routes: map[string]*inlineRoutes{},
-		ready: make(chan struct{}), stop: make(chan struct{})}
+		ready: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{})}
 	s.state.Store(int32(PreInitializing))
 	s.started = cfg.Clock.Now()
 	s.format = &format.Options{Hostname: cfg.Options.Hostname, Env: cfg.Options.Env}
@@ -400,6 +401,7 @@ func (s *Server) shutdown() {
 	}
 	s.dynamic.files.Close()
 	s.dynamic.streams.Wait()
+	close(s.ended)
 }
 
 // closeAll closes the connections that w still has. owner: w.
@@ -411,7 +413,15 @@ func closeAll(w *event.Worker) {
 	}
 }
 
-// Addrs returns the addresses that listeners are bound to, by listener name. Valid after Ready.
+// Bound is Addrs for any goroutine, after Ready: control planes and reloads change listeners at any time.
+func (s *Server) Bound() (out map[string][]network.Address) {
+	if s.OnMain(func() { out = s.Addrs() }) != nil { // nothing changes any more
+		out = s.Addrs()
+	}
+	return out
+}
+
+// Addrs returns the addresses that listeners are bound to, by listener name. Valid after Ready. owner: main loop.
 func (s *Server) Addrs() map[string][]network.Address {
 	out := map[string][]network.Address{}
 	for _, l := range s.order {
@@ -422,18 +432,15 @@ func (s *Server) Addrs() map[string][]network.Address {
 
 var errNoMain = errors.New("the main loop has ended")
 
-// OnMain runs f on the main loop and waits for it.
+// OnMain runs f on the main loop and waits for it. It must not be called there. The only error is that the main loop has ended: then f may
+// not have run.
 func (s *Server) OnMain(f func()) error {
 	done := make(chan struct{})
 	s.main.Post(func() { f(); close(done) })
 	select {
 	case <-done:
 		return nil
-	case <-s.cfg.done():
+	case <-s.ended:
 		return errNoMain
 	}
 }
-
-func (c *Config) done() <-chan struct{} { return nil }
-
-var _ = listener.Open

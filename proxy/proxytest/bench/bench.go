@@ -61,7 +61,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 func (p *Proxy) Wait() error { return <-p.ended }
 
 // Addrs returns the addresses of the listeners.
-func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Addrs() }
+func (p *Proxy) Addrs() map[string][]network.Address { return p.s.Bound() }
 
 // Stats returns all stats in Envoy's text form.
 func (p *Proxy) Stats() string { return p.s.StatsText() }
