@@ -126,7 +126,12 @@ func buildTransport(cfg *clusterv3.Cluster, d *Deps, scope apistats.Scope) (pool
 	}
 	t := &transports{other: other}
 	for i, m := range cfg.GetTransportSocketMatches() {
-		f, err := buildSocket(cfg.GetName(), fmt.Sprintf("transport_socket_matches[%d].transport_socket", i), m.GetTransportSocket(), d, scope)
+		path := fmt.Sprintf("transport_socket_matches[%d].transport_socket", i)
+		if m.GetTransportSocket() == nil {
+			errs.Collect("", rejected(path, "Didn't find a registered implementation for '' with type URL: ''"))
+			continue
+		}
+		f, err := buildSocket(cfg.GetName(), path, m.GetTransportSocket(), d, scope)
 		errs.Collect("", err)
 		t.matches = append(t.matches, transportMatch{name: m.GetName(), match: m.GetMatch().AsMap(), factory: f})
 	}

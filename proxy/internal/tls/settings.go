@@ -131,15 +131,16 @@ func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(b.certs) == 0 { // also if something else is still to come
+		b.close()
+		return nil, config.At("common_tls_context", errors.New("No TLS certificates found for server context")) //nolint:staticcheck // Envoy's text
+	}
 	s, group := &Server{b: b}, b.stats
 	build := func() (*Context, error) {
 		x := &Context{stats: group}
 		cfg, err := b.common(x, false)
 		if err != nil || cfg == nil {
 			return nil, err
-		}
-		if len(cfg.Certificates) == 0 {
-			return nil, config.At("common_tls_context", errors.New("No TLS certificates found for server context")) //nolint:staticcheck // Envoy's text
 		}
 		require := p.GetRequireClientCertificate().GetValue()
 		switch {
