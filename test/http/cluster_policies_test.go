@@ -56,14 +56,8 @@ func TestClusterPolicies(t *testing.T) {
 
 func TestHashPolicyOfTheCluster(t *testing.T) {
 	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
-		served := [2]int{}
-		var ups []scripttest.Upstream
-		for i := range served {
-			ups = append(ups, scripttest.Upstream{Serve: func(r *scripttest.Call) {
-				served[i]++
-				r.Reply("200 OK", "")
-			}})
-		}
+		var served [2]int
+		ups := counting(&served)
 		p := m.Start(t, scripttest.Config{Upstreams: 2, Cluster: []string{"lb_policy: RING_HASH"}, HTTPOptions: []string{"hash_policy: [{header: {header_name: x-a}}]"},
 			Routes: []string{"{match: {prefix: /}, route: {cluster: up, hash_policy: [{header: {header_name: x-b}}]}}"}}, ups...)
 		for i := range 12 {

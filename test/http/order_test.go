@@ -9,17 +9,22 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/proxytest/scripttest"
 )
 
+// counting returns two upstreams that answer, and count what each of them serves.
+func counting(served *[2]int) (ups []scripttest.Upstream) {
+	for i := range served {
+		ups = append(ups, scripttest.Upstream{Serve: func(r *scripttest.Call) {
+			served[i]++
+			r.Reply("200 OK", "")
+		}})
+	}
+	return ups
+}
+
 // The host is chosen for the request as the route has made it: hash policies see it so.
 func TestHashOfTheRewrittenRequest(t *testing.T) {
 	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
-		served := [2]int{}
-		var ups []scripttest.Upstream
-		for i := range served {
-			ups = append(ups, scripttest.Upstream{Serve: func(r *scripttest.Call) {
-				served[i]++
-				r.Reply("200 OK", "")
-			}})
-		}
+		var served [2]int
+		ups := counting(&served)
 		p := m.Start(t, scripttest.Config{Upstreams: 2, Cluster: []string{"lb_policy: RING_HASH"}, Routes: []string{
 			`{match: {prefix: /}, route: {cluster: up, hash_policy: [{header: {header_name: ":path"}}], regex_rewrite: {pattern: {regex: ".*"}, substitution: /same}}}`}}, ups...)
 		for i := range 12 {

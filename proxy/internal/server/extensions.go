@@ -205,7 +205,7 @@ func (s *Server) buildCalls() {
 	s.calls = async.New(d)
 }
 
-func unknownExtension(name string, a *anypb.Any) error {
+func unknownExtension(name string, a *anypb.Any) *config.Error {
 	x := &config.Error{Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + shortURL(config.PayloadURL(a)) + "'"}
 	if a == nil {
 		x.Allowed = "a name together with a typed_config, whose @type says what it is"
@@ -215,8 +215,8 @@ func unknownExtension(name string, a *anypb.Any) error {
 
 // misplaced is unknownExtension for one that there is, elsewhere.
 func misplaced(name string, a *anypb.Any, allowed string) error {
-	x := &config.Error{Kind: config.Invalid, Allowed: allowed,
-		Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + shortURL(config.PayloadURL(a)) + "'"}
+	x := unknownExtension(name, a)
+	x.Kind, x.Allowed = config.Invalid, allowed
 	return x
 }
 
