@@ -29,6 +29,7 @@ const (
 	NotHere      = config.NotHere      // "machine": right in itself, and a file, folder or variable that it names is not on this machine
 	Unsupported  = config.Unsupported  // "unsupported": Envoy has it, this build does not; Extension names it if it is one
 	Deprecated   = config.Deprecated   // "deprecated": only in Report.Notes
+	Doubtful     = config.Doubtful     // "doubtful": Envoy takes it, and nobody means it; package configfile/doubt finds these
 )
 
 // Report is what there is to say of a configuration.

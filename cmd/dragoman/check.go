@@ -17,7 +17,9 @@ import (
 const checkLong = `Tell whether Envoy configurations run here. Each is read and built as the proxy would do it; nothing listens,
 and no access log is created.
 All mistakes are told at once, with file, line, column, field, what was found and what may stand there; what Envoy
-has and this build has not is told by extension and field, and where it behaves differently, how.
+has and this build has not is told by extension and field, and where it behaves differently, how. What Envoy takes and
+nobody means is noted, and changes no exit code: a route that no request reaches, a cluster that there is not, a domain
+with a '*' in it, TLS that verifies nobody.
 
 A file, folder or environment variable that this machine lacks is a problem of a kind of its own ("machine"); for a
 configuration that is to run elsewhere, --allow-missing-files makes notes of them.
@@ -114,12 +116,7 @@ func printVerdict(out io.Writer, f *verdict.File, quiet, verbose bool) {
 		fmt.Fprintf(&b, "  %s\n", c)
 	}
 	for _, p := range f.Problems {
-		at := p.Path
-		p.Path = "" // it has a line of its own: both are long
-		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(p.Error(), "\n", "\n    "))
-		if at != "" {
-			fmt.Fprintf(&b, "      field %s\n", at)
-		}
+		printProblem(&b, "", p)
 	}
 	if f.More > 0 {
 		fmt.Fprintf(&b, "  ... and %d more problems (--max-problems)\n", f.More)
@@ -128,10 +125,20 @@ func printVerdict(out io.Writer, f *verdict.File, quiet, verbose bool) {
 	for _, d := range f.Differs {
 		fmt.Fprintf(&b, "  differs: %s: Envoy: %s; here: %s\n", d.What, d.Envoy, d.Dragoman)
 	}
-	for i := range f.Notes {
-		fmt.Fprintf(&b, "  note: %s\n", f.Notes[i].Error())
+	for _, p := range f.Notes {
+		printProblem(&b, "note: ", p)
 	}
 	_, _ = io.WriteString(out, b.String())
+}
+
+// printProblem prints the path in a line of its own: both it and what is said are long.
+func printProblem(b *strings.Builder, what string, p proxy.Problem) {
+	at := p.Path
+	p.Path = ""
+	fmt.Fprintf(b, "  %s%s\n", what, strings.ReplaceAll(p.Error(), "\n", "\n    "))
+	if at != "" {
+		fmt.Fprintf(b, "      field %s\n", at)
+	}
 }
 
 func printExtensions(b *strings.Builder, f *verdict.File, verbose bool) {

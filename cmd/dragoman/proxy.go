@@ -60,6 +60,7 @@ func proxyCommand(program string, own bool, args []string) int {
 	if err != nil {
 		return l.refuse(f, err)
 	}
+	warnAtStart(f, l)
 	if f.mode == "validate" {
 		fmt.Printf("configuration '%s' OK\n", f.configPath)
 		return 0

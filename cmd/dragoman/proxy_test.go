@@ -15,9 +15,9 @@ func TestInitOnly(t *testing.T) {
 		want       []string
 		not        string
 	}{
-		{"dragoman proxy", "", 0, []string{"listener main serves on 127.0.0.1:", "exiting"}, "hot restart is not supported"},
+		{"dragoman proxy", "", 0, []string{"listener main serves on 127.0.0.1:", "exiting", "the cluster 'c' has no endpoints"}, "hot restart is not supported"},
 		{"/usr/bin/envoy", "--cpuset-threads", 0, []string{"--cpuset-threads is now the default behavior"}, "serves on"},
-		{"/usr/bin/envoy", "--restart-epoch 2 --cpuset-threads", 0, []string{"--restart-epoch 2 takes nothing over", "Both --concurrency and --cpuset-threads"}, "serves on"},
+		{"/usr/bin/envoy", "--restart-epoch 2 --cpuset-threads", 0, []string{"--restart-epoch 2 takes nothing over", "Both --concurrency and --cpuset-threads"}, "has no endpoints"},
 		{"/usr/bin/envoy", "--restart-epoch 2 --disable-hot-restart --disable-extensions a/b,c", 0, []string{"failed to disable unknown extension 'a/b'", "failed to disable invalid extension name 'c'"}, "hot restart is not"},
 		{"/usr/bin/envoy", "--disable-extensions envoy.filters.http/envoy.filters.http.router", 1, []string{"Didn't find a registered implementation for 'envoy.filters.http.router'"}, "disable unknown"},
 		{"/usr/bin/envoy", "--disable-extensions envoy.filters.network/envoy.filters.network.http_connection_manager", 1,
@@ -26,7 +26,7 @@ func TestInitOnly(t *testing.T) {
 		dir := t.TempDir()
 		log, id := filepath.Join(dir, "log"), filepath.Join(dir, "id")
 		args := strings.Fields(c.name)
-		args = append(args, "-c", file(t, "a.yaml", watched), "--mode", "init_only", "--log-path", log, "--base-id", "7", "--base-id-path", id)
+		args = append(args, "-c", file(t, "a.yaml", watched+"  clusters: [{name: c}]\n"), "--mode", "init_only", "--log-path", log, "--base-id", "7", "--base-id-path", id)
 		if c.name != "/usr/bin/envoy" || strings.Contains(c.args, "epoch 2 --cpuset") {
 			args = append(args, "--concurrency", "1")
 		}

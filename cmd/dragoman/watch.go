@@ -13,6 +13,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/extensions/standard"
 	"github.com/dragoman-proxy/dragoman/proxy"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile/doubt"
 )
 
 // watchInterval is how often the file is looked at. A file is taken once it is the same twice, so that one that is being written is
@@ -125,6 +126,7 @@ func (w *watch) apply(ctx context.Context) {
 		}
 		w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
 	}
+	warnOfDoubts(w.log, next)
 	b, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
 	if err != nil {
 		w.p.ReloadRefused()
@@ -149,12 +151,47 @@ func (w *watch) apply(ctx context.Context) {
 	w.log.Info(fmt.Sprintf("the changed configuration serves; clusters, listeners and secrets that were added, replaced or removed: %d", r.Changed))
 }
 
-func (w *watch) parse(data []byte) (*configfile.File, error) {
-	o := configfile.Options{ConfigYAML: w.f.configYAML, AllowUnknownFields: w.f.allowUnknown || w.f.allowUnknownStatic}
-	if w.f.configEnv {
+func (w *watch) parse(data []byte) (*configfile.File, error) { return parseFile(w.f, data) }
+
+// parseFile reads data, which the configuration file holds, as data.
+func parseFile(f *flags, data []byte) (*configfile.File, error) {
+	o := configfile.Options{ConfigYAML: f.configYAML, AllowUnknownFields: f.allowUnknown || f.allowUnknownStatic}
+	if f.configEnv {
 		o.Env = os.LookupEnv
 	}
-	return configfile.Of(w.f.configPath, data, o)
+	return configfile.Of(f.configPath, data, o)
+}
+
+// mostWarnings is how many doubts the log has of a file; `dragoman check` has them all.
+const mostWarnings = 10
+
+// warnOfDoubts logs what of a file Envoy takes and nobody means.
+func warnOfDoubts(log *slog.Logger, f *configfile.File) {
+	list := doubt.Of(f, nil, mostWarnings+1)
+	for i := range list[:min(len(list), mostWarnings)] {
+		log.Warn(list[i].Error())
+	}
+	if len(list) > mostWarnings {
+		log.Warn("there is more of the kind: dragoman check " + f.Path)
+	}
+}
+
+// largestWarned is how large a file may be that is looked at at the start: it is parsed once more for it.
+const largestWarned = 1 << 20
+
+// warnAtStart is warnOfDoubts for a proxy that starts. Envoy does not say it.
+func warnAtStart(f *flags, l *appLog) {
+	st, err := os.Stat(f.configPath)
+	if !f.own || err != nil || !st.Mode().IsRegular() || st.Size() > largestWarned {
+		return
+	}
+	data, err := os.ReadFile(f.configPath)
+	if err != nil {
+		return
+	}
+	if file, err := parseFile(f, data); err == nil {
+		warnOfDoubts(l.set.Logger("config"), file)
+	}
 }
 
 // refusal says why a proxy would not run the file, nil if it would.

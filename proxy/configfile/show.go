@@ -35,29 +35,80 @@ func Effective(f *File, withDefaults bool) (*Value, error) {
 	if _, err := f.Bootstrap(); err != nil && !onlyUnsupported(err) {
 		return nil, err
 	}
-	d := bootstrap()
-	root := written(f.Root, d)
-	if f.opts.ConfigYAML != "" {
-		over, err := Of("--config-yaml.yaml", []byte(f.opts.ConfigYAML), Options{Env: f.opts.Env})
-		if err != nil {
-			return nil, err
-		}
-		merge(root, written(over.Root, d), d)
-	}
-	if !withDefaults {
-		return root, nil
+	root, err := f.merged()
+	if err != nil || !withDefaults {
+		return root, err
 	}
 	table, err := defaults()
 	if err != nil {
 		return nil, err
 	}
-	fill(root, d, table)
+	fill(root, bootstrap(), table)
 	return root, nil
 }
 
-// ProtoNames returns the content of a file with the names of fields that the protobufs have, whichever of the two the file has. What
-// nobody knows, fields or payloads, stays as it is. The file need not be right.
-func ProtoNames(f *File) *Value { return written(f.Root, bootstrap()) }
+// merged is the content with ConfigYAML over it.
+func (f *File) merged() (*Value, error) {
+	d := bootstrap()
+	root := written(f.Root, d)
+	if f.opts.ConfigYAML == "" || f.Form == Proto || f.Form == ProtoText { // Bootstrap has merged it
+		return root, nil
+	}
+	over, err := Of(configYAML, []byte(f.opts.ConfigYAML), Options{Env: f.opts.Env})
+	if err != nil {
+		return nil, err
+	}
+	merge(root, written(over.Root, d), d)
+	return root, nil
+}
+
+// configYAML stands for a file's name.
+const configYAML = "--config-yaml.yaml"
+
+// ProtoNames returns the content of a file, with ConfigYAML over it, and the names of fields that the protobufs have, whichever of the
+// two the file has. What nobody knows, fields or payloads, stays as it is. The file need not be right.
+func ProtoNames(f *File) *Value {
+	if root, err := f.merged(); err == nil {
+		return root
+	}
+	return written(f.Root, bootstrap())
+}
+
+// Locate gives problems the places of their paths, or of what is nearest to them, in the file or in ConfigYAML.
+func (f *File) Locate(list []config.Error) {
+	if len(list) == 0 {
+		return
+	}
+	p := f.positions()
+	for i := range list {
+		if x := p.Error(list[i].Path, list[i]); x.Line > 0 {
+			x.Found = list[i].Found // the message says it
+			list[i] = *x
+		} else {
+			list[i].File = f.Path
+		}
+	}
+}
+
+// positions reads the file anew. nil: it has none.
+func (f *File) positions() (p *config.Positions) {
+	if f.Form == Proto || f.Form == ProtoText {
+		p, _ = config.Parse(f.Path, f.Data, &bootstrapv3.Bootstrap{}, config.Options{SkipValidation: true, AllowUnknownFields: f.opts.AllowUnknownFields})
+		return p
+	}
+	t, err := f.tree()
+	if err != nil {
+		return nil
+	}
+	if f.opts.ConfigYAML == "" {
+		return config.PositionsIn(t)
+	}
+	over, err := yamlpos.ParseYAML(strings.TrimSuffix(configYAML, ".yaml"), []byte(f.opts.ConfigYAML))
+	if err != nil {
+		return nil
+	}
+	return config.PositionsIn(t, over)
+}
 
 func bootstrap() protoreflect.MessageDescriptor {
 	return (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()

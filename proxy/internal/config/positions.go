@@ -15,6 +15,9 @@ type Positions struct {
 	text  *textSource     // nil unless there is one
 }
 
+// PositionsIn are those of a message that was read from trees, in the order in which they were merged.
+func PositionsIn(trees ...*yamlpos.Tree) *Positions { return &Positions{trees: trees} }
+
 func (p *Positions) add(t *yamlpos.Tree) { p.trees = append(p.trees, t) }
 
 // Lookup returns the place of the field at path, such as static_resources.clusters[3].lb_policy, or of its nearest

@@ -30,6 +30,8 @@ const (
 	Unsupported Kind = "unsupported"
 	// Deprecated: a field that Envoy is to lose. This is a note, not an error.
 	Deprecated Kind = "deprecated"
+	// Doubtful: Envoy takes it, and nobody means it: a route that no request reaches. This is a note, too.
+	Doubtful Kind = "doubtful"
 )
 
 // Classify completes what those who made e left open: its kind, and for what this build does not have the extension that is missing.

@@ -1,7 +1,9 @@
 package route
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
@@ -287,6 +289,11 @@ func ParseRetryOn(s string) RetryOn { return parseConditions(s, retryNames) }
 
 // ParseRetryGRPCOn is ParseRetryOn for gRPC's conditions.
 func ParseRetryGRPCOn(s string) RetryOn { return parseConditions(s, retryGRPCNames) }
+
+// RetryWords are all conditions of both lists, by name.
+func RetryWords() []string {
+	return append(slices.Sorted(maps.Keys(retryNames)), slices.Sorted(maps.Keys(retryGRPCNames))...)
+}
 
 func parseConditions(s string, names map[string]RetryOn) (on RetryOn) {
 	for s != "" {

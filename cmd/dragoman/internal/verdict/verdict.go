@@ -21,6 +21,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/internal/contrib"
 	"github.com/dragoman-proxy/dragoman/proxy"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile/doubt"
 )
 
 // All is the result for several files.
@@ -109,11 +110,13 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		o.Data, _ = os.ReadFile(path) // once: it may be a pipe. Check says what is wrong with one that cannot be read.
 	}
 	f := &File{File: path}
+	var file *configfile.File
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		read.AllowUnknownFields = true
-		if file, err := configfile.Of(path, o.Data, read); err == nil {
+		var err error
+		if file, err = configfile.Of(path, o.Data, read); err == nil {
 			f.root = configfile.ProtoNames(file)
 		}
 	}()
@@ -147,9 +150,15 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		f.extensions(missing)
 		f.count()
 		f.Differs = differences(f.root)
+		if f.Verdict != "refused" { // what is doubtful there may follow from the mistake
+			f.Notes = append(f.Notes, doubt.Of(file, f.root, cmp.Or(o.MaxProblems, mostDoubts))...)
+		}
 	}
 	return f
 }
+
+// mostDoubts is how many doubts of a file are told.
+const mostDoubts = 100
 
 // judge says what the problems mean together. What is wrong with a resource that needs something which is not there may follow from
 // that, unless it is a mistake in the text itself.

@@ -1,0 +1,159 @@
+package doubt
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+)
+
+// named doubts a cluster that there is not. what becomes of it is said in effect.
+func (w *walker) named(name, effect string, below ...any) {
+	if name == "" || w.void[ofCluster] || w.clusters[name] != nil || strings.HasPrefix(name, "DFPCluster:") { // made by a dynamic forward proxy
+		return
+	}
+	w.add(ofCluster, config.Error{Msg: "there is no cluster '" + name + "', and no CDS that could bring it: " + effect,
+		Suggestion: config.Nearest(name, w.names)}, below...)
+}
+
+func (w *walker) tcpProxy(v *configfile.Value) {
+	const effect = "connections are closed at once"
+	w.named(v.Str("cluster"), effect, "cluster")
+	for i, c := range v.Get("weighted_clusters").List("clusters") {
+		w.named(c.Str("name"), effect, "weighted_clusters", "clusters", i, "name")
+	}
+}
+
+func (w *walker) aggregate(v *configfile.Value) {
+	for i, c := range v.List("clusters") {
+		w.named(c.Text, "it is left out", "clusters", i)
+	}
+}
+
+// httpURI is an HttpUri: a cluster beside a URI.
+func (w *walker) httpURI(v *configfile.Value) {
+	if v.Get("uri") != nil {
+		w.named(v.Str("cluster"), "each request to it fails", "cluster")
+	}
+}
+
+// grpcService looks at a cluster that gRPC is spoken with.
+func (w *walker) grpcService(v *configfile.Value) {
+	name := v.Str("cluster_name")
+	w.named(name, "each call fails", "cluster_name")
+	if c := w.clusters[name]; c != nil && http1Only(c) {
+		w.add(sure, config.Error{Msg: "the cluster '" + name + "' speaks HTTP/1.1, and gRPC needs HTTP/2: it lacks explicit_http_config.http2_protocol_options " +
+			"in typed_extension_protocol_options"}, "cluster_name")
+	}
+}
+
+// http1Only tells whether a cluster can do nothing but HTTP/1.
+func http1Only(c *configfile.Value) bool {
+	if c.Get("http2_protocol_options") != nil || c.Str("protocol_selection") == "USE_DOWNSTREAM_PROTOCOL" {
+		return false
+	}
+	options := c.Get("typed_extension_protocol_options")
+	if options == nil || len(options.Items) == 0 {
+		return true
+	}
+	explicit := options.At("envoy.extensions.upstreams.http.v3.HttpProtocolOptions", "explicit_http_config")
+	return explicit != nil && len(explicit.Keys) == 1 && explicit.Get("http_protocol_options") != nil
+}
+
+// cluster looks at a static cluster.
+func (w *walker) cluster(v *configfile.Value) {
+	if v.Get("cluster_type") != nil {
+		return
+	}
+	switch v.Str("type") {
+	case "", "STATIC", "0":
+	case "STRICT_DNS", "1", "LOGICAL_DNS", "2":
+		w.withoutSNI(v)
+	default:
+		return
+	}
+	if !hasEndpoints(v) && !goesNowhere(v.Str("name")) {
+		w.add(sure, config.Error{Msg: "the cluster '" + v.Str("name") + "' has no endpoints: requests to it are answered with 503, connections closed"}, "name")
+	}
+}
+
+func hasEndpoints(c *configfile.Value) bool {
+	for _, e := range c.Get("load_assignment").List("endpoints") {
+		for i, k := range e.Keys {
+			if k == "load_balancer_endpoints" || k == "leds_cluster_locality_config" || k == "lb_endpoints" && len(e.Items[i].Items) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// goesNowhere tells whether a cluster's name says that it is meant to have no endpoints, as Istio's BlackHoleCluster, Envoy Gateway's
+// EmptyCluster and Kuma's ..._no_destination_inbound.
+func goesNowhere(name string) bool {
+	name = strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
+	return slices.ContainsFunc(nowhere, func(word string) bool { return strings.Contains(name, word) })
+}
+
+var nowhere = []string{"blackhole", "empty", "none", "null", "nodestination", "nowhere", "noop", "deny", "drop", "reject", "block", "discard", "dummy", "unused",
+	"invalid", "missing", "notfound", "sink"}
+
+// withoutSNI looks at a cluster whose hosts are names: a server that is found by name chooses its certificate by name, mostly.
+func (w *walker) withoutSNI(c *configfile.Value) {
+	tls := c.At("transport_socket", "typed_config")
+	if ending(tls.Str("@type")) != ".tls.v3.UpstreamTlsContext" || tls.Str("sni") != "" || tls.Str("auto_host_sni") == "true" || !namedHosts(c) {
+		return
+	}
+	if common := tls.Get("common_tls_context"); common != nil && slices.ContainsFunc(common.Keys, func(k string) bool { return strings.Contains(k, "tls_certificate") }) {
+		return // mutual TLS: both sides are of one hand
+	}
+	options := c.Get("upstream_http_protocol_options")
+	if t := c.At("typed_extension_protocol_options", "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"); t != nil {
+		options = t.Get("upstream_http_protocol_options")
+	}
+	if options.Str("auto_sni") == "true" || options.Str("override_auto_sni_header") != "" {
+		return
+	}
+	w.add(sure, config.Error{Msg: "the server is not told by which name it is asked (sni, auto_host_sni or auto_sni): one of several names cannot choose its certificate"},
+		"transport_socket", "typed_config")
+}
+
+// namedHosts tells whether all hosts of a cluster have names of the Internet: of a server inside, who asks knows what it serves.
+func namedHosts(c *configfile.Value) bool {
+	n := 0
+	for _, e := range c.Get("load_assignment").List("endpoints") {
+		for _, h := range e.List("lb_endpoints") {
+			host := strings.TrimSuffix(h.At("endpoint", "address", "socket_address").Str("address"), ".")
+			top := host[strings.LastIndexByte(host, '.')+1:]
+			if _, err := netip.ParseAddr(host); err == nil || len(top) == len(host) || slices.Contains(inside, top) {
+				return false
+			}
+			n++
+		}
+	}
+	return n > 0
+}
+
+// inside are the last labels of names that are not of the Internet.
+var inside = []string{"svc", "local", "internal", "localhost", "localdomain", "lan", "intranet", "corp", "home", "private", "consul", "test", "arpa"}
+
+// validations are what of a validation context says which peer is the right one, or that none need be.
+var validations = []string{"trusted_ca", "system_root_certs", "ca_certificate_provider_instance", "custom_validator_config", "verify_certificate_spki",
+	"verify_certificate_hash", "trust_chain_verification"}
+
+// upstreamTLS looks at TLS that verifies nobody. What a control plane or another library decides is left alone, and who writes
+// trust_chain_verification has thought of it.
+func (w *walker) upstreamTLS(v *configfile.Value) {
+	common := v.Get("common_tls_context")
+	if common != nil && slices.ContainsFunc(common.Keys, func(k string) bool {
+		return k == "custom_handshaker" || k != "validation_context" && strings.Contains(k, "validation_context")
+	}) {
+		return
+	}
+	if c := common.Get("validation_context"); c != nil && slices.ContainsFunc(c.Keys, func(k string) bool { return slices.Contains(validations, k) }) {
+		return
+	}
+	w.add(sure, config.Error{Msg: "the server's certificate is not verified: common_tls_context.validation_context.trusted_ca (or system_root_certs: {}) does it"})
+}

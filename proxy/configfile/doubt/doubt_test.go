@@ -1,0 +1,262 @@
+package doubt_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile/doubt"
+)
+
+const (
+	types  = "type.googleapis.com/envoy.extensions."
+	router = `http_filters: [{name: r, typed_config: {"@type": ` + types + `filters.http.router.v3.Router}}]`
+	hosts  = `load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}]}]}`
+	good   = "static_resources:\n  clusters: [{name: c, " + hosts + "}]\n"
+)
+
+// manager is a bootstrap with an HTTP connection manager that has more fields, and more below.
+func manager(fields, more string) string {
+	return good + "  listeners: [{filter_chains: [{filters: [{typed_config: {\"@type\": " + types +
+		"filters.network.http_connection_manager.v3.HttpConnectionManager, " + fields + "}}]}]}]\n" + more
+}
+
+// virtualHost is one with a virtual host that has more fields.
+func virtualHost(fields string) string {
+	return manager(router+", route_config: {virtual_hosts: [{"+fields+"}]}", "")
+}
+
+// routes is one with routes.
+func routes(list string) string { return virtualHost("routes: [" + list + "]") }
+
+// matches are routes with these matches.
+func matches(list ...string) string {
+	return routes("{match: {" + strings.Join(list, "}, redirect: {}}, {match: {") + "}, redirect: {}}")
+}
+
+func tcp(fields string) string {
+	return good + "  listeners: [{filter_chains: [{filters: [{typed_config: {\"@type\": " + types + "filters.network.tcp_proxy.v3.TcpProxy, " + fields + "}}]}]}]\n"
+}
+
+func clusters(list string) string { return "static_resources: {clusters: [" + list + "]}" }
+
+// tls is a cluster with TLS.
+func tls(kind, host, fields, more string) string {
+	return clusters(`{name: c, type: ` + kind + `, ` + strings.Replace(hosts, "127.0.0.1", host, 1) + `, transport_socket: {typed_config: {"@type": ` + types +
+		`transport_sockets.tls.v3.UpstreamTlsContext, ` + fields + `}}, ` + more + `}`)
+}
+
+const cds = "dynamic_resources: {cds_config: {ads: {}}}\n"
+
+func TestOf(t *testing.T) {
+	const ca = "common_tls_context: {validation_context: {trusted_ca: {filename: a}}}"
+	nobody, unnamed := "not verified", "not told by which name"
+	for _, c := range []struct{ name, text, want string }{
+		{"a cluster of TCP", tcp("cluster: cc"), "there is no cluster 'cc', and no CDS that could bring it: connections are closed at once; did you mean 'c'?"},
+		{"one that there is", tcp("cluster: c"), ""},
+		{"one that CDS may bring", tcp("cluster: x") + cds, ""},
+		{"one that is asked for on demand", tcp("cluster: x, on_demand: {odcds_config: {ads: {}}}"), ""},
+		{"one of a connection's filter state", tcp(`cluster: x, access_log: [{filter: {a: envoy.tcp_proxy.cluster}}]`), ""},
+		{"ADS without CDS", tcp("cluster: x") + "dynamic_resources: {lds_config: {ads: {}}}\n", "no cluster 'x'"},
+		{"weighted clusters of TCP", tcp("weighted_clusters: {clusters: [{name: c, weight: 1}, {name: x, weight: 1}]}"), "no cluster 'x'"},
+		{"a route", routes("{match: {prefix: /}, route: {cluster: x}}"), "no cluster 'x', and no CDS that could bring it: requests fail"},
+		{"a route that says it at run time", routes("{match: {prefix: /}, route: {cluster_header: x}}"), ""},
+		{"weighted clusters", routes("{match: {prefix: /}, route: {weighted_clusters: {clusters: [{name: x, weight: 1}]}}}"), "no cluster 'x'"},
+		{"a mirror", routes("{match: {prefix: /}, route: {cluster: c, request_mirror_policies: [{cluster: x}]}}"), "no copies are sent"},
+		{"a mirror of a header", routes("{match: {prefix: /}, route: {cluster: c, request_mirror_policies: [{cluster_header: x}]}}"), ""},
+		{"a matcher's route", virtualHost(`matcher: {on_no_match: {action: {name: a, typed_config: {"@type": type.googleapis.com/envoy.config.route.v3.Route, match: {prefix: /}, route: {cluster: x}}}}}`),
+			"no cluster 'x'"},
+		{"a matcher's list", virtualHost(`matcher: {on_no_match: {action: {name: a, typed_config: {"@type": type.googleapis.com/envoy.config.route.v3.RouteList, routes: [{match: {prefix: /}, redirect: {}}, {match: {prefix: /a}, redirect: {}}]}}}}`),
+			"no request comes"},
+		{"gRPC", manager(router+", access_log: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: x}}}}]", ""), "no cluster 'x'"},
+		{"HTTP of a filter", manager(router+", x: [{typed_config: {server_uri: {uri: 'http://a', cluster: x}}}]", ""), "no cluster 'x'"},
+		{"a URI of something else", manager(router+", x: [{typed_config: {server_uri: {cluster: x}}}]", ""), ""},
+		{"what a dynamic forward proxy makes", manager(router+", x: [{typed_config: {http_uri: {uri: 'http://a', cluster: 'DFPCluster:a:1'}}}]", ""), ""},
+		{"an aggregate", clusters(`{name: c, cluster_type: {name: a, typed_config: {"@type": ` + types + `clusters.aggregate.v3.ClusterConfig, clusters: [x]}}}`), "it is left out"},
+
+		{"gRPC over HTTP/1", good + "  listeners: [{access_log: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}]}]\n", "speaks HTTP/1.1"},
+		{"HTTP/1 by name", clusters("{name: c, "+hosts+", typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {explicit_http_config: {http_protocol_options: {}}}}}") +
+			"\nstats_sinks: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}]", "speaks HTTP/1.1"},
+		{"gRPC over HTTP/2", clusters("{name: c, "+hosts+", typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {explicit_http_config: {http2_protocol_options: {}}}}}") +
+			"\nstats_sinks: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}]", ""},
+		{"what ALPN says", clusters("{name: c, "+hosts+", typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {auto_config: {}}}}") +
+			"\nstats_sinks: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}]", ""},
+		{"HTTP/2 as of old", clusters("{name: c, "+hosts+", http2_protocol_options: {}}") + "\nstats_sinks: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: c}}}}]", ""},
+
+		{"no filters", manager("route_config: {}", ""), "no http_filters"},
+		{"a filter", manager(router, ""), ""},
+
+		{"a prefix", matches("prefix: api"), "no path fits 'api': paths begin with '/'"},
+		{"OPTIONS", matches("path: '*'", "prefix: '*'"), ""},
+		{"a query in a prefix", matches("prefix: '/a?'"), "no path fits '/a?': paths are compared without"},
+		{"a query in a path", matches("path: '/a?b=1'"), "without the query"},
+		{"a fragment", matches("path: '/a#b'"), "without the query"},
+		{"paths that are changed before", manager(router+", early_header_mutation_extensions: [{name: a}], route_config: {virtual_hosts: [{routes: [{match: {path: a}, redirect: {}}]}]}", ""), ""},
+		{"an expression", matches("safe_regex: {regex: 'api/.*'}"), "paths begin with"},
+		{"one of two ways", matches("safe_regex: {regex: '(api|/api)/.*'}"), ""},
+		{"one with an anchor", matches(`safe_regex: {regex: '^/api/\d+$'}`), ""},
+		{"an anchor, and no slash", matches(`safe_regex: {regex: '^api'}`), "paths begin with"},
+		{"a query in an expression", matches(`safe_regex: {regex: '/a\?b=.*'}`), "without the query"},
+		{"one that may be there", matches(`safe_regex: {regex: '/a(\?b=.*)?'}`), ""},
+		{"one that is broken", matches(`safe_regex: {regex: '('}`), ""},
+
+		{"behind all", matches("prefix: /", "prefix: /a"), "no request comes to this route: routes[0], prefix '/', is before it"},
+		{"behind an empty prefix", matches("prefix: ''", "path: /a"), "no request comes"},
+		{"before all", matches("prefix: /a", "prefix: /"), ""},
+		{"behind some of all", matches("prefix: /, headers: [{name: a}]", "prefix: /"), ""},
+		{"behind a part of the traffic", matches("prefix: /, runtime_fraction: {}", "prefix: /"), ""},
+		{"with a condition behind one without", matches("prefix: /a", "prefix: /ab, headers: [{name: a}]"), "no request comes"},
+		{"behind a longer prefix", matches("prefix: /ab", "prefix: /a"), ""},
+		{"twice", matches("path: /a", "path: /a"), "no request comes to this route: routes[0], path '/a',"},
+		{"a prefix behind the path", matches("path: /a", "prefix: /a"), ""},
+		{"another case", matches("prefix: /a", "prefix: /A"), ""},
+		{"any case behind one", matches("prefix: /a", "prefix: /ab, case_sensitive: false"), ""},
+		{"any case behind figures", matches("prefix: /1", "prefix: /12, case_sensitive: false"), "no request comes"},
+		{"one case behind any", matches("prefix: /a, case_sensitive: false", "prefix: /AB"), "no request comes"},
+		{"segments", matches("path_separated_prefix: /a", "prefix: /a/"), "no request comes"},
+		{"segments, exactly", matches("path_separated_prefix: /a", "path: /a"), "no request comes"},
+		{"not whole segments", matches("path_separated_prefix: /a", "prefix: /a"), ""},
+		{"other segments", matches("path_separated_prefix: /a", "path: /ab"), ""},
+		{"CONNECT behind all", matches("prefix: /", "connect_matcher: {}"), ""},
+		{"an expression behind all", matches("prefix: /", "safe_regex: {regex: '/a.*'}"), "no request comes"},
+		{"one that may fit no path", matches("prefix: /", "safe_regex: {regex: '.*'}"), ""},
+		{"behind the same expression", matches("safe_regex: {regex: '.*a'}", "safe_regex: {regex: '.*a'}"), "no request comes"},
+		{"behind an expression of all", matches("safe_regex: {regex: '.*'}", "prefix: /a"), "no request comes"},
+		{"routes that are none of HTTP", manager("http_filters: [{}], x: {virtual_hosts: [{routes: {matcher_list: {}}}]}", ""), ""},
+
+		{"a wildcard within", virtualHost(`domains: ["a.*.com"]`), "is called 'a.*.com'"},
+		{"two of them", virtualHost(`domains: ["*.a.*"]`), "is called '*.a.*'"},
+		{"one at an end", virtualHost(`domains: ["*", "*.a", "a.*", "*-a.b"]`), ""},
+
+		{"a word of a route", routes("{match: {prefix: /}, route: {cluster: c, retry_policy: {retry_on: '5xx, 5xxx'}}}"), "'5xxx' is no condition of retries: it is ignored; did you mean '5xx'?"},
+		{"a word of a host", virtualHost("retry_policy: {retry_on: conect-failure}"), "did you mean 'connect-failure'?"},
+		{"all words", virtualHost("retry_policy: {retry_on: '5xx,gateway-error,reset,reset-before-request,connect-failure,envoy-ratelimited,retriable-4xx,refused-stream,retriable-status-codes,retriable-headers,http3-post-connect-failure,cancelled,deadline-exceeded,internal,resource-exhausted,unavailable,'}"), ""},
+
+		{"no validation", tls("STATIC", "127.0.0.1", "sni: a", ""), nobody},
+		{"an empty one", tls("STATIC", "127.0.0.1", "sni: a, common_tls_context: {validation_context: {}}", ""), nobody},
+		{"one", tls("STATIC", "127.0.0.1", ca, ""), ""},
+		{"that of the system", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {system_root_certs: {}}}", ""), ""},
+		{"one over SDS", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context_sds_secret_config: {name: a}}", ""), ""},
+		{"a combined one", tls("STATIC", "127.0.0.1", "common_tls_context: {combined_validation_context: {}}", ""), ""},
+		{"SPIFFE", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {custom_validator_config: {}}}", ""), ""},
+		{"a hash", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {verify_certificate_hash: [a]}}", ""), ""},
+		{"none, as it says", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {trust_chain_verification: ACCEPT_UNTRUSTED}}", ""), ""},
+
+		{"no SNI", tls("STRICT_DNS", "www.example.com", ca, ""), unnamed},
+		{"SNI", tls("STRICT_DNS", "www.example.com", "sni: a, "+ca, ""), ""},
+		{"SNI of the host", tls("LOGICAL_DNS", "www.example.com", "auto_host_sni: true, "+ca, ""), ""},
+		{"SNI of the request", tls("STRICT_DNS", "www.example.com", ca, "typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {upstream_http_protocol_options: {auto_sni: true}}}"), ""},
+		{"SNI of the request, as of old", tls("STRICT_DNS", "www.example.com", ca, "upstream_http_protocol_options: {auto_sni: true}"), ""},
+		{"an address", tls("STRICT_DNS", "127.0.0.1", ca, ""), ""},
+		{"a host inside", tls("STRICT_DNS", "a.b.svc.cluster.local.", ca, ""), ""},
+		{"a host beside", tls("STRICT_DNS", "backend", ca, ""), ""},
+		{"mutual TLS", tls("STRICT_DNS", "www.example.com", "common_tls_context: {tls_certificates: [{}], validation_context: {trusted_ca: {}}}", ""), ""},
+
+		{"no endpoints", clusters("{name: c}"), "the cluster 'c' has no endpoints"},
+		{"an empty list", clusters("{name: c, type: STRICT_DNS, load_assignment: {endpoints: [{lb_endpoints: []}]}}"), "has no endpoints"},
+		{"EDS", clusters("{name: c, type: EDS}"), ""},
+		{"another type", clusters("{name: c, cluster_type: {name: x}}"), ""},
+		{"on purpose", clusters("{name: BlackHoleCluster, type: STATIC}, {name: EmptyCluster, type: STATIC}, {name: self_transparentproxy_no_destination_inbound, type: STATIC}"), ""},
+
+		{"names of the user's own", good + "  listeners: [{metadata: {filter_metadata: {a: {virtual_hosts: [{domains: ['a.*.b']}]}}}}]", ""},
+		{"names of nobody's", good + `  listeners: [{filter_chains: [{filters: [{typed_config: {"@type": type.googleapis.com/xds.type.v3.TypedStruct, value: {virtual_hosts: [{domains: ["a.*.b"]}]}}}]}]}]`, ""},
+	} {
+		got := find(t, c.text, configfile.Options{})
+		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func find(t testing.TB, text string, o configfile.Options) (list []string) {
+	t.Helper()
+	f, err := configfile.Of("a.yaml", []byte(text), o)
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	for _, x := range doubt.Of(f, nil, 100) {
+		if x.Kind != "doubtful" {
+			t.Errorf("%q is the kind of %s", x.Kind, x.Error())
+		}
+		list = append(list, x.Error())
+	}
+	return list
+}
+
+// Doubts have places, in either spelling and form, in the order of the file, no more than are asked for; and what is merged counts.
+func TestPlaces(t *testing.T) {
+	const text = `staticResources:
+  listeners:
+  - filterChains:
+    - filters:
+      - typedConfig:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+          cluster: x
+  clusters:
+  - name: xy
+`
+	want := []string{
+		"a.yaml:7:20: static_resources.listeners[0].filter_chains[0].filters[0].typed_config.cluster: there is no cluster 'x', and no CDS that could bring it: connections are closed at once; did you mean 'xy'?",
+		"a.yaml:9:11: static_resources.clusters[0].name: the cluster 'xy' has no endpoints: requests to it are answered with 503, connections closed",
+	}
+	if d := cmp.Diff(want, find(t, text, configfile.Options{})); d != "" {
+		t.Error(d)
+	}
+	over := "static_resources: {clusters: [{name: x}]}"
+	want = []string{"--config-yaml:1:38: static_resources.clusters[1].name: the cluster 'x' has no endpoints: requests to it are answered with 503, connections closed", want[1]}
+	if d := cmp.Diff(want, find(t, text, configfile.Options{ConfigYAML: over})); d != "" {
+		t.Error(d)
+	}
+	f, err := configfile.Of("a.yaml", []byte(text), configfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := doubt.Of(f, nil, 1); len(got) != 1 || got[0].Line != 7 {
+		t.Errorf("%v", got)
+	}
+	proto, err := f.Encode(configfile.ProtoText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := configfile.Of("a.pb_text", proto, configfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := doubt.Of(g, nil, 100); len(got) != 2 || got[0].Line == 0 {
+		t.Errorf("%v", got)
+	}
+	binary, err := f.Encode(configfile.Proto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err = configfile.Of("a.pb", binary, configfile.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := doubt.Of(g, nil, 100); len(got) != 2 || got[0].File != "a.pb" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A long list of routes takes a time that grows with its length, not with its square.
+func TestManyRoutes(t *testing.T) {
+	var b strings.Builder
+	const n = 100_000
+	for i := range n {
+		fmt.Fprintf(&b, `{"match": {"prefix": "/a/%d/"}, "redirect": {}}, `, i)
+	}
+	f, err := configfile.Of("a.json", []byte(`{"static_resources": {"listeners": [{"virtual_hosts": [{"routes": [`+b.String()+`{"match": {"path": "/a/7/b"}, "redirect": {}}]}]}]}}`), configfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := configfile.ProtoNames(f)
+	start := time.Now()
+	got := doubt.Of(f, root, 100)
+	if took := time.Since(start); len(got) != 1 || took > 20*time.Second { // a tenth of a second, and minutes if each is compared with each
+		t.Errorf("%v after %v", got, took)
+	}
+}
