@@ -56,6 +56,10 @@ type spot struct {
 	value protoreflect.Message // nil if it is not known
 }
 
+// unasked is a rule that Envoy does not ask for: it reads load balancing policies without the generated rules, and takes one that says
+// nothing of localities for one without it. The others of these policies bound what a table takes, or have no meaning when broken.
+const unasked = "LocalityLbConfigValidationError.LocalityConfigSpecifier"
+
 func (w *walker) violations(err error, at spot) {
 	if multi, ok := err.(multiError); ok {
 		for _, one := range multi.AllErrors() {
@@ -66,6 +70,9 @@ func (w *walker) violations(err error, at spot) {
 	v, ok := err.(violation)
 	if !ok {
 		w.add(Error{Path: at.path, Msg: "Proto constraint validation failed (" + err.Error() + ")"})
+		return
+	}
+	if v.ErrorName()+"."+v.Field() == unasked {
 		return
 	}
 	next, f, members := w.step(at, v.Field())

@@ -204,7 +204,11 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 	if err := config.Refuse(upstreamGaps, p, ""); err != nil {
 		return nil, err
 	}
-	b, err := newBuilder(p.GetCommonTlsContext(), d, "client_ssl_socket_factory")
+	common := p.GetCommonTlsContext()
+	if max(len(common.GetTlsCertificates()), len(common.GetTlsCertificateSdsSecretConfigs())) > 1 {
+		return nil, config.At("common_tls_context", errors.New("Multiple TLS certificates are not supported for client contexts")) //nolint:staticcheck // Envoy's text
+	}
+	b, err := newBuilder(common, d, "client_ssl_socket_factory")
 	if err != nil {
 		return nil, err
 	}

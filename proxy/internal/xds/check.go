@@ -128,8 +128,11 @@ func (f *Sources) CheckADS(a *corev3.ApiConfigSource, known func(name string) bo
 	if t := a.GetApiType(); t != corev3.ApiConfigSource_GRPC && t != corev3.ApiConfigSource_DELTA_GRPC {
 		return config.At("api_type", errors.New(apiSource+" type must be of non-aggregated gRPC"))
 	}
-	if err := f.CheckNode("ads"); err != nil {
-		return err
+	// Envoy's multiplexer for deltas does not ask; what is subscribed to through it does.
+	if a.GetApiType() == corev3.ApiConfigSource_GRPC {
+		if err := f.CheckNode("ads"); err != nil {
+			return err
+		}
 	}
 	if g := a.GetGrpcServices()[0].GetEnvoyGrpc(); g != nil && !known(g.GetClusterName()) {
 		return config.At("grpc_services[0].envoy_grpc.cluster_name", fmt.Errorf("Unknown gRPC client cluster '%s'", g.GetClusterName())) //nolint:staticcheck // Envoy's text

@@ -5,6 +5,7 @@
 package connection_limit //nolint:revive // Envoy's name
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,10 @@ var Extension = ext.NetworkFilter{
 		Posture:  ext.RobustToUntrustedDownstream,
 	},
 	New: func(m proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ReadFilter, error) {
-		c := newConfig(m.(*limitv3.ConnectionLimit), ctx)
+		c, err := newConfig(m.(*limitv3.ConnectionLimit), ctx)
+		if err != nil {
+			return nil, err
+		}
 		return func(network.Dispatcher) network.ReadFilter { return &filter{cfg: c} }, nil
 	},
 }
@@ -52,14 +56,17 @@ type config struct {
 	n       atomic.Int64
 }
 
-func newConfig(p *limitv3.ConnectionLimit, ctx ext.FactoryContext) *config {
+func newConfig(p *limitv3.ConnectionLimit, ctx ext.FactoryContext) (*config, error) {
+	if p.GetMaxConnections() == nil {
+		return nil, errors.New("max_connections: Field 'max_connections' is missing")
+	}
 	c := &config{max: int64(p.GetMaxConnections().GetValue()), delay: p.GetDelay().AsDuration(), enabled: true}
 	c.runtime, c.key = ctx.Runtime(), p.GetRuntimeEnabled().GetRuntimeKey()
 	if e := p.GetRuntimeEnabled().GetDefaultValue(); e != nil {
 		c.enabled = e.GetValue()
 	}
 	c.stats = ctx.Scope().Scope("connection_limit").Scope(p.GetStatPrefix()).Group(template)
-	return c
+	return c, nil
 }
 
 // enter takes a place, or returns false if there is none.
