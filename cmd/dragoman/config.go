@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
+	"github.com/dragoman-proxy/dragoman/proxy/configfile/doubt"
 )
 
 // configCommand is the tree of commands that work on configuration files without running them.
@@ -61,12 +62,13 @@ type initFlags struct {
 	short              configfile.Short
 	file, output, form string
 	routes, tcp        []string
+	force              bool
 }
 
 const initLong = `Make a plain Envoy configuration of a short form: listeners, routes and upstreams.
 
 A route is MATCH=TARGET. A match is a path prefix, with a host before it if need be (/api/, example.com/), or one
-path (=/health, example.com=/health). The first route of a host that fits is taken. A target is one of
+path (=/health, example.com=/health). The first route of a host that fits is taken; one that none reaches is noted. A target is one of
   http://HOST:PORT,...     upstreams; https:// is TLS, h2c:// is HTTP/2 without TLS, h2:// with TLS
   redirect:https           the same address over https; redirect:URL another one
   respond:STATUS [TEXT]    an answer of the proxy itself
@@ -108,11 +110,15 @@ func initCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := f.free(); err != nil {
+				return err
+			}
+			noteDoubts(c.ErrOrStderr(), f.output, to, data)
 			return write(c.OutOrStdout(), f.output, data)
 		},
 	}
 	fl := c.Flags()
-	fl.StringArrayVar(&f.short.Listen, "listen", nil, "`address` to serve HTTP on: a port, or HOST:PORT; more than once for more listeners")
+	fl.StringArrayVar(&f.short.Listen, "listen", nil, "`address` to serve HTTP on: a port, on all addresses, or HOST:PORT; more than once for more listeners")
 	fl.StringArrayVar(&f.routes, "route", nil, "a `route`, MATCH=TARGET; more than once for more routes")
 	fl.StringArrayVar(&f.tcp, "tcp", nil, "pass connections on: `LISTEN=HOST:PORT,...`")
 	fl.StringVar(&f.short.Admin, "admin", "", "`address` of the admin interface; a port alone is bound on the loopback")
@@ -121,8 +127,35 @@ func initCommand() *cobra.Command {
 	fl.StringVar(&f.short.Key, "key", "", "`file` with the certificate's key")
 	fl.StringVarP(&f.file, "file", "f", "", "`file` in the short form, - for standard input; flags add to it")
 	fl.StringVarP(&f.output, "out", "o", "", "`file` to write to; its name says in which form")
+	fl.BoolVar(&f.force, "force", false, "write over a file that exists")
 	fl.StringVar(&f.form, "to", "", "form to write, `yaml|json|pb_text|pb`: yaml by default")
 	return c
+}
+
+// free says whether there is a file already where the configuration is to be written.
+func (f *initFlags) free() error {
+	if st, err := os.Stat(f.output); f.force || f.output == "" || f.output == "-" || err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%s exists; --force writes over it", f.output)
+}
+
+// noteDoubts tells what of a configuration that was made nobody means, such as a route behind one that takes all requests.
+func noteDoubts(out io.Writer, name string, form configfile.Form, data []byte) {
+	if name == "" || name == "-" {
+		name = "the configuration"
+	}
+	file, err := configfile.Of("made."+string(form), data, configfile.Options{})
+	if err != nil {
+		return // it was made here: it is right
+	}
+	told := map[string]bool{}
+	for _, x := range doubt.Of(file, nil, 10) {
+		if x.File, x.Path = name, ""; !told[x.Msg] { // each listener has the same routes
+			fmt.Fprintf(out, "note: %s\n", x.Error())
+		}
+		told[x.Msg] = true
+	}
 }
 
 // read puts the short form together from the file and the flags.

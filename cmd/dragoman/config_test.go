@@ -21,7 +21,7 @@ func command(t *testing.T, stdin string, args ...string) (code int, out, problem
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&o)
 	root.SetErr(&e)
-	root.SetArgs(args)
+	take(root, args)
 	code = exitCode(root, code, root.ExecuteContext(t.Context()))
 	return code, o.String(), e.String()
 }
@@ -51,8 +51,20 @@ func TestConfigInit(t *testing.T) {
 		t.Fatal(problem)
 	}
 	data, err := os.ReadFile(to)
-	if err != nil || !json.Valid(data) || !bytes.Contains(data, []byte("StdoutAccessLog")) || !bytes.Contains(data, []byte(`"inline_string": "fine"`)) {
+	if err != nil || !json.Valid(data) || !bytes.Contains(data, []byte("StdoutAccessLog")) || !bytes.Contains(data, []byte(`"inline_string": "fine\n"`)) {
 		t.Errorf("%v %s", err, data)
+	}
+	// A file that is there is written over on demand only, and what nobody means is noted.
+	again := []string{"config", "init", "--listen", "80", "--listen", "81", "--route", "/=respond:200", "--route", "/a=redirect:https", "-o", to}
+	if code, _, problem := command(t, "", again...); code != exitFailed || problem != "dragoman: "+to+" exists; --force writes over it\n" {
+		t.Errorf("%d %s", code, problem)
+	}
+	if now, err := os.ReadFile(to); err != nil || !bytes.Equal(data, now) {
+		t.Errorf("%v %s", err, now)
+	}
+	code, _, problem = command(t, "", append(again, "--force")...)
+	if now, err := os.ReadFile(to); err != nil || bytes.Equal(data, now) || code != exitOK || strings.Count(problem, "note: "+to+":") != 1 || !strings.Contains(problem, ": no request comes to this route: routes[0], prefix '/',") {
+		t.Errorf("%v %d %s", err, code, problem)
 	}
 	for args, want := range map[string]string{
 		"config init":                             "nothing to listen on: say where, such as --listen 8080",
@@ -171,7 +183,7 @@ func TestHelpOfAllCommands(t *testing.T) {
 			if sub.Short == "" || sub.Example == "" {
 				t.Errorf("%v has no short text or no example", at)
 			}
-			if sub.Name() != "proxy" {
+			if sub.Name() != "proxy" && sub.Name() != envoyCommand { // these have Envoy's help
 				if code, out, _ := command(t, "", append(at, "--help")...); code != exitOK || !strings.Contains(out, "Examples:\n  ") {
 					t.Errorf("%v: %d %s", at, code, out)
 				}

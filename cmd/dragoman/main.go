@@ -30,9 +30,17 @@ func run(args []string) int {
 	}
 	code := 0
 	root := rootCommand(&code)
-	root.SetArgs(args[1:])
+	take(root, args[1:])
 	err := root.Execute()
 	return exitCode(root, code, err)
+}
+
+// take gives a command its arguments.
+func take(root *cobra.Command, args []string) {
+	root.SetArgs(args)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		describeShortly(root)
+	}
 }
 
 // exitCode is that of a command that ended with code and err; it prints err.
@@ -80,7 +88,13 @@ called envoy is this command, without the two flags that Envoy does not have: --
 			Example:            "  dragoman proxy -c envoy.yaml --concurrency 2\n  dragoman proxy -c envoy.yaml --watch\n  dragoman proxy -c envoy.yaml --mode validate\n  dragoman proxy --help",
 			DisableFlagParsing: true,
 			Run:                func(_ *cobra.Command, args []string) { *code = proxyCommand("dragoman proxy", true, args) },
-			ValidArgsFunction:  completeProxy,
+			ValidArgsFunction:  completeProxy(true),
+		},
+		&cobra.Command{
+			Use: envoyCommand, Short: "The proxy, as by Envoy's name: what completion asks for that", Hidden: true, DisableFlagParsing: true,
+			Example:           "  dragoman envoy -c envoy.yaml",
+			Run:               func(_ *cobra.Command, args []string) { *code = proxyCommand("envoy", false, args) },
+			ValidArgsFunction: completeProxy(false),
 		},
 		checkCommand(),
 		configCommand(),
@@ -176,30 +190,32 @@ func atLeastOne(c *cobra.Command, args []string) error {
 }
 
 // completeProxy completes Envoy's flags, and values where they are few.
-func completeProxy(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	f := newFlags("dragoman proxy", true)
-	if len(args) > 0 {
-		if o := f.find(args[len(args)-1]); o != nil && o.placeholder() != "" {
-			switch o.name {
-			case "mode":
-				return []string{"serve", "validate", "init_only"}, cobra.ShellCompDirectiveNoFileComp
-			case "drain-strategy":
-				return []string{"gradual", "immediate"}, cobra.ShellCompDirectiveNoFileComp
-			case "log-level":
-				return []string{"trace", "debug", "info", "warning", "error", "critical", "off"}, cobra.ShellCompDirectiveNoFileComp
-			case "local-address-ip-version":
-				return []string{"v4", "v6"}, cobra.ShellCompDirectiveNoFileComp
-			case "config-path", "log-path", "admin-address-path", "base-id-path", "socket-path":
-				return nil, cobra.ShellCompDirectiveDefault
+func completeProxy(own bool) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		f := newFlags("dragoman proxy", own)
+		if len(args) > 0 {
+			if o := f.find(args[len(args)-1]); o != nil && o.placeholder() != "" {
+				switch o.name {
+				case "mode":
+					return []string{"serve", "validate", "init_only"}, cobra.ShellCompDirectiveNoFileComp
+				case "drain-strategy":
+					return []string{"gradual", "immediate"}, cobra.ShellCompDirectiveNoFileComp
+				case "log-level":
+					return []string{"trace", "debug", "info", "warning", "error", "critical", "off"}, cobra.ShellCompDirectiveNoFileComp
+				case "local-address-ip-version":
+					return []string{"v4", "v6"}, cobra.ShellCompDirectiveNoFileComp
+				case "config-path", "log-path", "admin-address-path", "base-id-path", "socket-path":
+					return nil, cobra.ShellCompDirectiveDefault
+				}
+				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-	}
-	var list []string
-	for _, o := range f.options {
-		if name := "--" + o.name; strings.HasPrefix(name, word) {
-			list = append(list, name+"\t"+o.help)
+		var list []string
+		for _, o := range f.options {
+			if name := "--" + o.name; strings.HasPrefix(name, word) {
+				list = append(list, name+"\t"+firstSentence(o.help))
+			}
 		}
+		return list, cobra.ShellCompDirectiveNoFileComp
 	}
-	return list, cobra.ShellCompDirectiveNoFileComp
 }

@@ -178,7 +178,7 @@ func (e *expander) action(r Rule, route *Value) error {
 		}
 		answer := m("status", code)
 		if body != "" {
-			answer.Set("body", m("inline_string", body))
+			answer.Set("body", m("inline_string", strings.TrimSuffix(body, "\n")+"\n"))
 		}
 		route.Set("direct_response", answer)
 	case r.Redirect == "https":

@@ -136,28 +136,28 @@ func written(v *Value, d protoreflect.MessageDescriptor) *Value {
 			out.Set(k, x.clone())
 		case x.Kind == Null && (fd.Message() == nil || fd.Message().FullName() != "google.protobuf.Value"):
 		case fd.IsMap():
-			x, vm := x.clone(), fd.MapValue().Message()
-			for i := range x.Items {
-				if vm != nil {
-					x.Items[i] = written(x.Items[i], vm)
-				}
-			}
-			out.Set(string(fd.Name()), x)
+			out.Set(string(fd.Name()), x.each(fd.MapValue().Message()))
+		case fd.IsList() && x.Kind != List:
+			out.Set(string(fd.Name()), (&Value{Kind: List, Items: []*Value{x}}).each(fd.Message()))
 		case fd.IsList():
-			if x = x.clone(); x.Kind != List {
-				x = &Value{Kind: List, Items: []*Value{x}}
-			}
-			for i := range x.Items {
-				if fd.Message() != nil {
-					x.Items[i] = written(x.Items[i], fd.Message())
-				}
-			}
-			out.Set(string(fd.Name()), x)
+			out.Set(string(fd.Name()), x.each(fd.Message()))
 		case fd.Message() != nil:
 			out.Set(string(fd.Name()), written(x, fd.Message()))
 		default:
 			out.Set(string(fd.Name()), x.clone())
 		}
+	}
+	return out
+}
+
+// each copies a map or a list of messages of type d; nil: of what is none.
+func (v *Value) each(d protoreflect.MessageDescriptor) *Value {
+	if d == nil || v.Kind < Map {
+		return v.clone()
+	}
+	out := &Value{Kind: v.Kind, Text: v.Text, Keys: slices.Clone(v.Keys), Items: make([]*Value, len(v.Items)), Note: v.Note}
+	for i, x := range v.Items {
+		out.Items[i] = written(x, d)
 	}
 	return out
 }
