@@ -64,6 +64,7 @@ func newRig(t testing.TB, workers int, cfg accesslog.Config) *rig {
 	}
 	r.home = mk(-1, r.store.Main())
 	cfg.Home, cfg.Scope = r.home, r.store.Root()
+	cfg.Written = func() { r.home.Post(func() {}) }
 	r.m = accesslog.NewManager(cfg)
 	for i := range workers {
 		w := mk(i, r.store.NewShard("w"))
@@ -118,6 +119,7 @@ func (r *rig) all() string {
 			r.store.Collect(sn)
 		}
 	}
+	r.m.Count()
 	r.store.Collect()
 	out := r.store.Text(stats.Query{})
 	var b []byte

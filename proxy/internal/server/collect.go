@@ -34,6 +34,7 @@ func (c *collector) collect(done func()) {
 	c.round++
 	round := c.round
 	s.process.watch.look(s.main)
+	s.logs.Count()
 	s.store.Collect()
 	for _, w := range s.workers {
 		snap := s.store.Begin(w.Stats)
