@@ -64,7 +64,7 @@ bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udp
 		{"an object of Kubernetes", "apiVersion: v1\nkind: ConfigMap\ndata: {}", "", exitNo, []string{"this is an object of Kubernetes"}},
 		{"a second document", watched + "\n---\nbogus: 1\n", "", exitOK, []string{"note: ", ": a second document begins: nothing from here on is read, as in Envoy"}},
 		{"no typed_config", strings.Replace(watched, "http_filters: [", "http_filters: [{name: envoy.filters.http.router}, ", 1), "", exitNo,
-			[]string{"with type URL: ''; allowed: a name together with a typed_config, whose @type says what it is"}},
+			[]string{"with type URL: ''; did you mean 'typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}'?"}},
 		{"an operator that there is not", strings.Replace(watched, "stat_prefix: p", "stat_prefix: p\n          access_log: [{name: l, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog, log_format: {text_format: '%START_TIM%'}}}]", 1),
 			"", exitNo, []string{"did you mean 'START_TIME'?\n      field static_resources.listeners[0].filter_chains[0].filters[0].typed_config.access_log[0].typed_config.log_format.text_format\n"}},
 		{"merged", watched, "--config-yaml nod", exitNo, []string{"--config-yaml:1:1"}},

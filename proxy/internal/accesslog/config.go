@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -69,11 +68,11 @@ func New(a *accesslogv3.AccessLog, d *Deps) (accesslog.Logger, error) {
 		filter, err = NewFilter(a.GetFilter(), d)
 		errs.Collect("filter", err)
 	}
-	msg, url, err := config.Unpack(a.GetTypedConfig(), d.Resolver)
+	msg, _, err := config.Unpack(a.GetTypedConfig(), d.Resolver)
 	if !errs.Collect("typed_config", err) {
 		return nil, errs.Err()
 	}
-	l, err := newLogger(a.GetName(), url, msg, d)
+	l, err := newLogger(a, msg, d)
 	if errs.Collect("typed_config", err); errs.Len() > 0 {
 		if err == nil {
 			ReleaseAll(accesslog.Loggers{l})
@@ -86,7 +85,7 @@ func New(a *accesslogv3.AccessLog, d *Deps) (accesslog.Logger, error) {
 	return l, nil
 }
 
-func newLogger(name, url string, msg proto.Message, d *Deps) (accesslog.Logger, error) {
+func newLogger(a *accesslogv3.AccessLog, msg proto.Message, d *Deps) (accesslog.Logger, error) {
 	switch c := msg.(type) {
 	case *filev3.FileAccessLog:
 		f, err := fileFormat(c, d)
@@ -108,21 +107,11 @@ func newLogger(name, url string, msg proto.Message, d *Deps) (accesslog.Logger, 
 		return d.Manager.NewStderrLogger(f)
 	}
 	if msg != nil && d.Logger != nil {
-		if l, ok, err := d.Logger(name, msg); ok || err != nil {
+		if l, ok, err := d.Logger(a.GetName(), msg); ok || err != nil {
 			return l, err
 		}
 	}
-	return nil, notRegistered(name, url)
-}
-
-// notRegistered is Envoy's text for an extension that is not there.
-func notRegistered(name, url string) error {
-	const prefix = "type.googleapis.com/"
-	if len(url) > len(prefix) && url[:len(prefix)] == prefix {
-		url = url[len(prefix):]
-	}
-	text := "Didn't find a registered implementation for '" + name + "' with type URL: '" + url + "'"
-	return errors.New(text)
+	return nil, unregistered(a)
 }
 
 func formatOrDefault(f *corev3.SubstitutionFormatString, d *Deps) (*format.Format, error) {
@@ -154,4 +143,13 @@ func fileFormat(c *filev3.FileAccessLog, d *Deps) (*format.Format, error) {
 
 func jsonFormat(s *structpb.Struct, d *Deps) (*format.Format, error) {
 	return format.ParseJSON(s.AsMap(), d.Format)
+}
+
+// unregistered is the error about an access log that there is not.
+func unregistered(a *accesslogv3.AccessLog) error {
+	e := config.Unregistered(a.GetName(), a.GetTypedConfig())
+	if n := a.GetName(); a.GetTypedConfig().GetTypeUrl() == "" && (config.SameExtension(n, "envoy.access_loggers.file") || n == "envoy.file_access_log") {
+		e.Typed("envoy.extensions.access_loggers.file.v3.FileAccessLog")
+	}
+	return e
 }

@@ -128,8 +128,8 @@ func TestConfigErrors(t *testing.T) {
 		"typed_config.log_format: Formatter not found: zz":                                                   lf(withFormatter),
 		"typed_config: Didn't find a registered implementation for 'x' with type URL: 'google.protobuf.StringValue'": {Name: "x",
 			ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: pack(t, &wrapperspb.StringValue{})}},
-		"typed_config: Didn't find a registered implementation for 'x' with type URL: ''": {Name: "x"},
-		"filter: Didn't find a registered implementation for 'e' with type URL: ''": filter(&accesslogv3.AccessLogFilter{
+		"typed_config: Didn't find a registered implementation for 'x' with type URL: ''; allowed: a name together with a typed_config, whose @type says what it is": {Name: "x"},
+		"filter: Didn't find a registered implementation for 'e' with type URL: ''; allowed: a name together with a typed_config, whose @type says what it is": filter(&accesslogv3.AccessLogFilter{
 			FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{ExtensionFilter: &accesslogv3.ExtensionFilter{Name: "e"}}}),
 		"filter: access log traceable_filter is not supported yet": filter(&accesslogv3.AccessLogFilter{
 			FilterSpecifier: &accesslogv3.AccessLogFilter_TraceableFilter{TraceableFilter: &accesslogv3.TraceableFilter{}}}),

@@ -10,6 +10,8 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/stream"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // maxFilterDepth bounds filters inside filters.
@@ -66,8 +68,7 @@ func newFilter(f *accesslogv3.AccessLogFilter, d *Deps, depth int) (accesslog.Fi
 	case *accesslogv3.AccessLogFilter_TraceableFilter:
 		return nil, errors.New("access log traceable_filter is not supported yet")
 	case *accesslogv3.AccessLogFilter_ExtensionFilter:
-		url := s.ExtensionFilter.GetTypedConfig().GetTypeUrl()
-		return nil, notRegistered(s.ExtensionFilter.GetName(), url)
+		return nil, config.Unregistered(s.ExtensionFilter.GetName(), s.ExtensionFilter.GetTypedConfig())
 	}
 	return nil, errors.New("an access log filter needs one of the filters")
 }

@@ -165,7 +165,7 @@ func servers(list []*corev3.Address, path string) (out []netip.AddrPort, err err
 		s := a.GetSocketAddress()
 		ip, e := netip.ParseAddr(s.GetAddress())
 		if e != nil {
-			return nil, rejected(fmt.Sprintf("%s[%d]", path, i), "malformed IP address: "+s.GetAddress())
+			return nil, config.At(fmt.Sprintf("%s[%d].socket_address.address", path, i), config.BadAddress(s.GetAddress()))
 		}
 		port := uint16(s.GetPortValue())
 		if port == 0 {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
@@ -31,8 +32,7 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 		for _, l := range a.localities {
 			for _, e := range l.endpoints {
 				if !e.target.address.Valid() && e.path != "" {
-					errs.Collect(addressPath(&e), errors.New(badAddress(e.target.name)+
-						". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"))
+					errs.Collect(addressPath(&e), badAddress(e.target.name))
 				}
 			}
 		}
@@ -45,12 +45,17 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 	return a, errs.Err()
 }
 
-// badAddress says what is wrong with an address that should be one.
-func badAddress(name string) string {
-	if name == "" {
-		return "Address must be set"
+// badAddress says what is wrong with an address that should be one, in Envoy's words.
+func badAddress(name string) *config.Error {
+	x := &config.Error{Msg: "Address must be set"}
+	if name != "" {
+		x = config.BadAddress(name)
 	}
-	return "malformed IP address: " + name
+	x.Msg += ". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"
+	if !strings.ContainsAny(name, ":/[]*") { // that is all there is to say of a name
+		x.Allowed, x.Advice = "", ""
+	}
+	return x
 }
 
 func addressPath(e *endpoint) string {
@@ -171,7 +176,7 @@ func readExtra(in *endpointv3.Endpoint, ep *endpoint, path string) error {
 			return err
 		}
 		if !t.address.Valid() {
-			return rejected(at+"socket_address.address", "malformed IP address: "+t.name)
+			return config.At(at+"socket_address.address", config.BadAddress(t.name))
 		}
 		ep.extra.Addresses = append(ep.extra.Addresses, t.address)
 	}

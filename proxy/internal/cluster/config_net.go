@@ -96,7 +96,7 @@ func buildSockets(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) error {
 	if a := b.GetSourceAddress(); a != nil {
 		ip, err := netip.ParseAddr(a.GetAddress())
 		if err != nil {
-			return rejected(path+"source_address.address", "malformed IP address: "+a.GetAddress())
+			return config.At(path+"source_address.address", config.BadAddress(a.GetAddress()))
 		}
 		o.Source = network.AddrFrom(netip.AddrPortFrom(ip, uint16(a.GetPortValue())))
 	}

@@ -44,7 +44,7 @@ func TestConfigErrors(t *testing.T) {
 		{dnsCluster + "dns_failure_refresh_rate: {base_interval: 5s, max_interval: 1s}}}",
 			"cluster_type.typed_config.dns_failure_refresh_rate: dns_failure_refresh_rate must have max_interval greater than or equal to the base_interval"},
 		{dnsCluster + "all_addresses_in_single_endpoint: true}}", "load_assignment: LOGICAL_DNS clusters must have a single host"},
-		{"upstream_bind_config: {source_address: {address: foo, port_value: 0}}", "upstream_bind_config.source_address.address: malformed IP address: foo"},
+		{"upstream_bind_config: {source_address: {address: foo, port_value: 0}}", "upstream_bind_config.source_address.address: malformed IP address: foo; allowed: an IP address; names are looked up only for endpoints of STRICT_DNS and LOGICAL_DNS clusters"},
 		{`typed_extension_protocol_options: {x: {"@type": type.googleapis.com/envoy.config.core.v3.Metadata}}`,
 			`typed_extension_protocol_options["x"]: Didn't find a registered network or http filter or protocol options implementation for name: 'x'`},
 		{httpOptions + "auto_config: {}}}", "typed_extension_protocol_options: ALPN configured for cluster a which has a non-ALPN transport socket"},
@@ -176,7 +176,7 @@ func TestResolverOptions(t *testing.T) {
 		{"dns_resolvers: [{socket_address: {address: 127.0.0.1, port_value: 5353}}], use_tcp_for_dns_lookups: true", &dns.Options{Servers: []netip.AddrPort{server}, TCP: true}, ""},
 		{"dns_resolution_config: {resolvers: [{socket_address: {address: 127.0.0.1, port_value: 5353}}]}", &dns.Options{Servers: []netip.AddrPort{server}}, ""},
 		{cares + "rotate_nameservers: true}}", nil, "typed_dns_resolver_config.typed_config.rotate_nameservers: not supported yet"},
-		{"dns_resolvers: [{socket_address: {address: ns.test, port_value: 53}}]", nil, "dns_resolvers[0]: malformed IP address: ns.test"},
+		{"dns_resolvers: [{socket_address: {address: ns.test, port_value: 53}}]", nil, "dns_resolvers[0].socket_address.address: malformed IP address: ns.test; allowed: an IP address; names are looked up only for endpoints of STRICT_DNS and LOGICAL_DNS clusters"},
 	} {
 		r := newRig(t, 1)
 		var got *dns.Options

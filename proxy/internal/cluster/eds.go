@@ -148,8 +148,7 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 	for _, l := range a.localities {
 		for _, e := range l.endpoints {
 			if !e.target.address.Valid() {
-				return rejected(e.path, badAddress(e.target.name)+
-					". Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'")
+				return config.At(e.path, badAddress(e.target.name))
 			}
 		}
 	}

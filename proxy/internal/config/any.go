@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
@@ -25,6 +26,10 @@ func (e *encoder) any(n yamlpos.Node) {
 	}
 	mt, err := e.resolver.FindMessageByURL(url)
 	if err != nil {
+		if e.errs.full(e.opts.maxErrors()) { // it takes time to find out which was meant
+			e.errs.More++
+			return
+		}
 		node, _ := t.Child(n, "@type")
 		e.fail(node, unknownType(e.resolver, url))
 		return
@@ -69,10 +74,13 @@ func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
 		node, found = c, true
 	}
 	if !found {
-		e.fail(n, Error{
-			Msg:     "missing @type in Any is only allowed for an empty object",
-			Allowed: "a key \"@type\" with the type URL of the message, such as \"type.googleapis.com/envoy.extensions.filters.http.router.v3.Router\"",
-		})
+		x := Error{Msg: "missing @type in Any is only allowed for an empty object"}
+		if name := e.typeByFields(n); name != "" {
+			x.Suggestion = `"@type": ` + typePrefix + name
+		} else {
+			x.Allowed = "a key \"@type\" with the type URL of the message, such as \"" + typePrefix + "envoy.extensions.filters.http.router.v3.Router\""
+		}
+		e.fail(n, x)
 		return "", false
 	}
 	if t.Kind(node) != yamlpos.String {
@@ -87,12 +95,41 @@ func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
 	return url, true
 }
 
+// typeByFields is the only message that has all the fields of n, "" if there is none or more.
+func (e *encoder) typeByFields(n yamlpos.Node) (found string) {
+	t := e.tree
+	if e.errs.full(e.opts.maxErrors()) {
+		return ""
+	}
+	for _, name := range typeNames(e.resolver) {
+		mt, err := e.resolver.FindMessageByURL(typePrefix + name)
+		if err != nil {
+			continue
+		}
+		m, all := e.schema.message(mt.Descriptor()), true
+		for c, end := t.First(n), t.End(n); c < end && all; c = t.End(c) {
+			all = m.fields[string(t.Key(c))] != nil
+		}
+		if all && found != "" {
+			return ""
+		}
+		if all {
+			found = name
+		}
+	}
+	return found
+}
+
 func suggestURL(r Resolver, url string) string {
 	if url == "" || strings.HasPrefix(url, "/") {
 		return ""
 	}
 	if _, err := r.FindMessageByURL(typePrefix + url); err == nil {
 		return typePrefix + url
+	}
+	names := typeNames(r)
+	if s := cmp.Or(nearestType(url, names), byLastWord(url, names)); s != "" {
+		return typePrefix + s
 	}
 	return ""
 }

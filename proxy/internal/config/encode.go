@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -145,7 +144,7 @@ func (e *encoder) body(n yamlpos.Node, m *message) {
 func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 	t := e.tree
 	if t.Kind(n) != yamlpos.Map {
-		e.fail(n, Error{Msg: "expected '{', a map of the fields of " + m.name, Found: e.found(n)})
+		e.fail(n, e.notFields(n, m))
 		return
 	}
 	var oneofs uint64
@@ -293,76 +292,6 @@ func (e *encoder) close(start int) {
 	e.buf = append(e.buf, head[:size-1]...)
 	copy(e.buf[start-1+size:], e.buf[start:start+n])
 	copy(e.buf[start-1:], head[:size])
-}
-
-// unknownField tells of the key c of the map n, which m does not have.
-func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
-	if e.opts.AllowUnknownFields && e.opts.OnUnknownField == nil {
-		return
-	}
-	if !e.opts.AllowUnknownFields && e.errs.full(e.opts.maxErrors()) {
-		e.errs.More++
-		return
-	}
-	key := string(e.tree.Key(c))
-	top := len(e.path) - 1
-	e.path[top] = frame{name: key, index: -1}
-	names := m.fieldNames()
-	x := Error{
-		Kind:       UnknownField,
-		Msg:        "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
-		Suggestion: nearestWithin(key, names, 1), // a slip of one letter comes before a field of that very name elsewhere
-	}
-	switch {
-	case key == "<<":
-		x.Msg = "no such field: '<<': YAML's merge keys are not read, as in Envoy"
-		x.Allowed, x.Suggestion = "the fields themselves, or an alias for a whole value", ""
-	case x.Suggestion == "":
-		if x.Elsewhere = e.elsewhere(n, m, key); x.Elsewhere == "" {
-			x.Suggestion = nearest(key, names)
-		}
-	}
-	if x.Elsewhere == "" && x.Suggestion == "" && x.Allowed == "" {
-		x.Allowed = someOf(names, 12)
-		if len(names) == 0 {
-			x.Allowed = "nothing, the message has no fields"
-		}
-	}
-	e.unknown(c, e.tree.KeyPos, x)
-}
-
-// elsewhere looks for a message that has a field key which m, read from n, has not: around it, the nearest first, or below it. It returns
-// the path of one, "" if there is none.
-func (e *encoder) elsewhere(n yamlpos.Node, m *message, key string) string {
-	top := len(e.path) - 1
-	for i := len(e.around) - 2; i >= 0; i-- {
-		if a := e.around[i]; a.m.fields[key] != nil {
-			return cmp.Or(pathString(e.path[:a.depth]), ".")
-		}
-	}
-	t := e.tree
-	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
-		f := m.fields[string(t.Key(c))]
-		if f == nil || f.kind != protoreflect.MessageKind || f.isMap || f.list {
-			continue
-		}
-		child := e.schema.messageOf(f)
-		if child.special == anyMessage {
-			url, ok := t.Child(c, "@type")
-			if !ok {
-				continue
-			}
-			mt, err := e.resolver.FindMessageByURL(string(t.Text(url)))
-			if err != nil {
-				continue
-			}
-			child = e.schema.message(mt.Descriptor())
-		}
-		if child.fields[key] != nil {
-			return join(pathString(e.path[:top]), f.name)
-		}
-	}
-	return ""
 }
 
 // unknown reports a field or an enum value that this version does not know: an error, or a note if they are allowed.

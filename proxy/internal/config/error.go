@@ -24,15 +24,17 @@ type Error struct {
 	Found string `json:"found,omitempty"`
 	// Allowed says what may stand there.
 	Allowed string `json:"allowed,omitempty"`
-	// Suggestion is the nearest valid name.
+	// Suggestion is the nearest valid name, or the value as it would be right.
 	Suggestion string `json:"suggestion,omitempty"`
+	// Advice says what to do where that is more than another name.
+	Advice string `json:"advice,omitempty"`
 	// Elsewhere is the path of the message around or below that has the unknown field: the indent may be wrong. "." is the root.
 	Elsewhere string `json:"elsewhere,omitempty"`
 	// Extension is the message type or the name of an extension of Envoy that this build does not have.
 	Extension string `json:"extension,omitempty"`
 }
 
-// Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'?; E has that field: ...".
+// Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'? (ADVICE); E has that field: ...".
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -54,6 +56,13 @@ func (e *Error) Error() string {
 	}
 	if e.Suggestion != "" {
 		fmt.Fprintf(&b, "; did you mean '%s'?", e.Suggestion)
+	}
+	switch {
+	case e.Advice == "":
+	case e.Suggestion != "":
+		b.WriteString(" (" + e.Advice + ")")
+	default:
+		b.WriteString("; " + e.Advice)
 	}
 	switch e.Elsewhere {
 	case "":

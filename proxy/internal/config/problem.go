@@ -37,7 +37,7 @@ const (
 // Classify completes what those who made e left open: its kind, and for what this build does not have the extension that is missing.
 func (e *Error) Classify() {
 	const phrase, url = "Didn't find a registered implementation for '", "' with type URL: '"
-	if _, rest, ok := strings.Cut(e.Msg, phrase); ok && e.Extension == "" {
+	if _, rest, ok := strings.Cut(e.Msg, phrase); ok && e.Extension == "" && e.Kind != Invalid {
 		name, rest, _ := strings.Cut(rest, url)
 		typ, _, _ := strings.Cut(rest, "'")
 		if knownToEnvoy(typ) {
@@ -102,11 +102,35 @@ const maxCollected = 10_000
 func (e *Errors) after(later *Errors, limit int) {
 	known := e.List
 	for _, x := range later.List {
-		if !about(known, x.Path) {
+		if !x.follows(known) {
 			e.Add(x, limit)
 		}
 	}
 	e.More += later.More
+}
+
+// CollectBut is Collect without the problems that only follow from those in known.
+func (e *Errors) CollectBut(known []*Error, err error) {
+	var later Errors
+	later.Collect("", err)
+	for _, x := range later.List {
+		if !x.follows(known) {
+			e.Add(x, maxCollected)
+		}
+	}
+	e.More += later.More
+}
+
+// follows tells whether e only follows from a mistake in known: at the same place, around it or below it. What is not supported is so
+// whatever is wrong below it.
+func (e *Error) follows(known []*Error) bool {
+	switch e.Classify(); {
+	case e.Kind == BrokenRule && len(known) > 0: // the field rules have been asked before
+		return true
+	case e.Kind != Unsupported:
+		return about(known, e.Path)
+	}
+	return slices.ContainsFunc(known, func(x *Error) bool { return within(e.Path, x.Path) })
 }
 
 // about tells whether a problem at path is already spoken of by one of list: at the same field, around it, or within it. What
@@ -116,12 +140,24 @@ func about(list []*Error, path string) bool {
 		if within(x.Path, path) || within(path, x.Path) {
 			return true
 		}
-		if x.Kind == UnknownField && x.Suggestion != "" { // a name that was misspelt is not missing
-			parent := x.Path[:max(0, strings.LastIndexByte(x.Path, '.'))]
-			if within(path, join(parent, x.Suggestion)) {
-				return true
-			}
+		if x.Kind == UnknownField && x.standsFor(path) {
+			return true
 		}
+	}
+	return false
+}
+
+// standsFor tells whether what should be at path is what has the unknown name: it is misspelt, or at the wrong place, and not missing.
+func (e *Error) standsFor(path string) bool {
+	i := strings.LastIndexByte(e.Path, '.')
+	parent, key := e.Path[:max(0, i)], e.Path[i+1:]
+	switch {
+	case e.Suggestion != "":
+		return within(path, join(parent, e.Suggestion))
+	case e.Elsewhere == ".":
+		return within(path, key)
+	case e.Elsewhere != "":
+		return within(path, join(e.Elsewhere, key)) || within(e.Elsewhere, path) && !within(e.Path, e.Elsewhere)
 	}
 	return false
 }

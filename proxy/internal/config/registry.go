@@ -92,24 +92,48 @@ func unknownType(r Resolver, url string) Error {
 		x.Msg += ": not supported yet, an extension of Envoy that this build does not have"
 		return x
 	}
-	if s := nearestWithin(name, names, 4); s != "" {
+	if s := nearestType(name, names); s != "" {
 		x.Suggestion = typePrefix + s
+		return x
+	}
+	if now := newTypeName(name); now != "" {
+		x.Msg += ": the v2 API is not supported"
+		if x.Suggestion = typePrefix + now; !slices.Contains(names, now) {
+			x.Advice = "which is an extension that this build does not have"
+		}
 		return x
 	}
 	if strings.Contains(name, ".v2.") {
 		x.Msg += ": the v2 API is not supported"
-	}
-	base := name[max(0, strings.LastIndexByte(name, '.')):]
-	if len(base) < 2 {
 		return x
 	}
-	for _, n := range names {
-		if strings.HasSuffix(n, base) && !genericNames[base[1:]] {
-			x.Suggestion = typePrefix + n
-			break
-		}
+	if s := byLastWord(name, names); s != "" {
+		x.Suggestion = typePrefix + s
 	}
 	return x
+}
+
+// nearestType is the one of names that is name but for a few letters, "" if there is none. A word alone is none of them.
+func nearestType(name string, names []string) string {
+	if strings.Count(name, ".") < 2 {
+		return ""
+	}
+	return nearestWithin(name, names, 4)
+}
+
+// byLastWord is the first of names whose last word is that of name, "" if there is none. The name of an extension may stand for its
+// message.
+func byLastWord(name string, names []string) string {
+	word := lastWord(name)
+	if len(word) < 2 {
+		return ""
+	}
+	for _, n := range names {
+		if pkg := strings.TrimSuffix(packageOf(n), ".v3"); fold(lastWord(n)) == fold(word) && (!genericNames[lastWord(n)] || fold(lastWord(pkg)) == fold(word)) {
+			return n
+		}
+	}
+	return ""
 }
 
 // genericNames say nothing about which extension is meant.

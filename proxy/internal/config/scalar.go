@@ -140,7 +140,7 @@ func (e *encoder) enumNumber(n yamlpos.Node, f *field) (protoreflect.EnumNumber,
 		e.unknown(n, e.tree.Pos, Error{
 			Msg:        "unknown enum value: '" + shorten(string(text)) + "': enum " + string(en.desc.FullName()) + " has no such value",
 			Allowed:    someOf(names, 20),
-			Suggestion: nearest(string(text), names),
+			Suggestion: meantEnum(string(text), names),
 		})
 		return 0, false
 	}

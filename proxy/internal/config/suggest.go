@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -13,9 +14,46 @@ func Nearest(word string, candidates []string) string {
 	return nearest(word, candidates)
 }
 
+// Among says which of names, those that there are of what, may have been meant by name: the nearest, or some of all if none is like it.
+func (e *Error) Among(name, what string, names []string) {
+	const most = 8
+	names = slices.Clone(names)
+	slices.Sort(names)
+	switch names = slices.Compact(names); {
+	case len(names) == 0:
+		e.Advice = "there are no " + what
+	case slices.Contains(names, name):
+	default:
+		if e.Suggestion = nearest(name, names); e.Suggestion == "" {
+			e.Allowed = "the " + what + " " + someOf(names, most)
+		}
+	}
+}
+
 // nearest returns the candidate that is most like word, "" if none is like it. Case and underscores do not count.
 func nearest(word string, candidates []string) string {
 	return nearestWithin(word, candidates, len(word)/3)
+}
+
+// slip returns the candidate that differs from word by one edit, "" if there is none.
+func slip(word string, candidates []string) string {
+	w := fold(word)
+	for _, c := range candidates {
+		if distance(w, fold(c), 2) < 2 {
+			return c
+		}
+	}
+	return ""
+}
+
+// longer returns the first candidate that has more words, before or behind word, "" if there is none.
+func longer(word string, candidates []string) string {
+	for _, c := range candidates {
+		if strings.HasPrefix(c, word+"_") || strings.HasSuffix(c, "_"+word) {
+			return c
+		}
+	}
+	return ""
 }
 
 // nearestWithin is nearest with a bound for the number of edits, at least 1.

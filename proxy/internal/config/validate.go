@@ -91,6 +91,13 @@ func (w *walker) violations(err error, at spot) {
 			return
 		}
 	}
+	if f != nil && f.kind == protoreflect.EnumKind && strings.Contains(reason, "value must be one of the defined enum values") {
+		names := w.schema.allowedNames(f)
+		x.Allowed = someOf(names, 20)
+		if n, ok := w.pos.node(next.path); ok && n.tree.Kind(n.node) < yamlpos.Map {
+			x.Suggestion = meantEnum(string(n.tree.Text(n.node)), names)
+		}
+	}
 	if f != nil && negative(at.value, f) {
 		x.Msg += ": Invalid duration: Expected positive duration"
 	}

@@ -47,20 +47,14 @@ func (e *encoder) duration(n yamlpos.Node) {
 	if k := e.tree.Kind(n); k != yamlpos.String {
 		x := Error{Msg: "expected '\"', a string", Found: e.found(n), Allowed: e.allowedDuration()}
 		if k == yamlpos.Number {
-			if _, _, problem := parseDuration([]byte(string(text) + "s")); problem == "" {
-				x.Suggestion = string(text) + "s"
-			}
+			x.Suggestion = e.meantDuration(text)
 		}
 		e.fail(n, x)
 		return
 	}
 	secs, nanos, problem := parseDuration(text)
 	if problem != "" {
-		x := Error{Msg: problem, Found: e.found(n), Allowed: e.allowedDuration()}
-		if d, err := time.ParseDuration(string(text)); err == nil && d >= 0 { // 5ms, 1m30s
-			x.Suggestion = seconds(d)
-		}
-		e.fail(n, x)
+		e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedDuration(), Suggestion: e.meantDuration(text)})
 		return
 	}
 	if problem := unusable(secs, nanos); problem != "" && !e.opts.SkipValidation {
@@ -72,6 +66,15 @@ func (e *encoder) duration(n yamlpos.Node) {
 		return
 	}
 	e.seconds(secs, nanos)
+}
+
+// meantDuration is the duration that text was to be, "" if that is unknown, or none that the field takes.
+func (e *encoder) meantDuration(text []byte) string {
+	b := bounds{least: "0s"}.narrow(e.at)
+	if d := meantDuration(string(text)); d != b.least || !b.above {
+		return d
+	}
+	return ""
 }
 
 // maxUsableSeconds is what Envoy can count in nanoseconds, in whole seconds.

@@ -99,7 +99,7 @@ func H1HeaderFormat(o *h1.Options, f *corev3.Http1ProtocolOptions_HeaderKeyForma
 		var p preservev3.PreserveCaseFormatterConfig
 		a := x.StatefulFormatter.GetTypedConfig()
 		if !a.MessageIs(&p) {
-			return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", x.StatefulFormatter.GetName(), shortURL(a)) //nolint:staticcheck // Envoy's text
+			return config.Unregistered(x.StatefulFormatter.GetName(), a)
 		}
 		if err := a.UnmarshalTo(&p); err != nil {
 			return err

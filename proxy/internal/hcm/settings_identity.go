@@ -58,7 +58,7 @@ func earlyMutations(e *corev3.TypedExtensionConfig, d Deps) (*route.Mutations, e
 	var m earlyv3.HeaderMutation
 	a := e.GetTypedConfig()
 	if !a.MessageIs(&m) {
-		return nil, notRegistered(e)
+		return nil, config.Unregistered(e.GetName(), e.GetTypedConfig())
 	}
 	if err := a.UnmarshalTo(&m); err != nil {
 		return nil, config.At("typed_config", err)
@@ -67,16 +67,12 @@ func earlyMutations(e *corev3.TypedExtensionConfig, d Deps) (*route.Mutations, e
 	return out, config.At("typed_config.mutations", err)
 }
 
-func notRegistered(e *corev3.TypedExtensionConfig) error {
-	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", e.GetName(), shortURL(e.GetTypedConfig())) //nolint:staticcheck // Envoy's text
-}
-
 func prefixes(list []*corev3.CidrRange) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for i, x := range list {
 		a, err := netip.ParseAddr(x.AddressPrefix)
 		if err != nil {
-			return nil, config.At(fmt.Sprintf("[%d].address_prefix", i), fmt.Errorf("malformed IP address: %s", x.AddressPrefix))
+			return nil, config.At(fmt.Sprintf("[%d]", i), config.BadRange(x.AddressPrefix))
 		}
 		out = append(out, netip.PrefixFrom(a, min(int(x.GetPrefixLen().GetValue()), a.BitLen())).Masked())
 	}
@@ -119,7 +115,7 @@ func detector(e *corev3.TypedExtensionConfig) (Detector, error) {
 		}
 		return &xffDetector{hops: int(x.XffNumTrustedHops), trusted: usable(x.GetXffTrustedCidrs().GetCidrs()), append: x.SkipXffAppend != nil && !x.SkipXffAppend.Value}, nil
 	}
-	return nil, notRegistered(e)
+	return nil, config.Unregistered(e.GetName(), e.GetTypedConfig())
 }
 
 // paths takes over the rules for paths.

@@ -257,12 +257,6 @@ func below(path string, err error) error {
 	return config.At(path, err)
 }
 
-// unknown is the error about an extension that is not there.
-func unknown(name string, a *anypb.Any) error {
-	url := config.PayloadURL(a)
-	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, url[strings.LastIndexByte(url, '/')+1:]) //nolint:staticcheck // Envoy's text
-}
-
 func unpack(x *corexdsv3.TypedExtensionConfig) (any, error) {
 	m, _, err := config.Unpack(x.GetTypedConfig(), nil)
 	return m, err

@@ -17,6 +17,8 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // custom compiles a matcher of one input that is an extension, and says what kind of input it takes.
@@ -31,7 +33,7 @@ func custom(x *corexdsv3.TypedExtensionConfig) (func(d *Data, v Value) bool, kin
 		return func(_ *Data, v Value) bool {
 			a, ok := v.addr()
 			return ok && slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
-		}, texts, err
+		}, texts, below("cidr_ranges", err)
 	case *metadatav3.Metadata:
 		f, err := NewValue(p.GetValue())
 		return func(_ *Data, v Value) bool { return f(v.Plain, v.Has) != p.Invert }, plains, err
@@ -56,7 +58,7 @@ func custom(x *corexdsv3.TypedExtensionConfig) (func(d *Data, v Value) bool, kin
 			return hashed(v, p.Seed)%of < n
 		}, texts, nil
 	}
-	return nil, 0, unknown(x.GetName(), x.GetTypedConfig())
+	return nil, 0, config.Unregistered(x.GetName(), x.GetTypedConfig())
 }
 
 // Fraction is a fractional percentage in plain numbers.
@@ -96,7 +98,7 @@ type cidr interface {
 func prefixOf(c cidr) (netip.Prefix, error) {
 	a, err := netip.ParseAddr(c.GetAddressPrefix())
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("malformed IP address: %s", c.GetAddressPrefix())
+		return netip.Prefix{}, config.BadRange(c.GetAddressPrefix())
 	}
 	return netip.PrefixFrom(a, min(int(c.GetPrefixLen().GetValue()), a.BitLen())).Masked(), nil
 }
@@ -106,7 +108,7 @@ func Prefixes[C cidr](list []C) (out []netip.Prefix, err error) {
 	for i, c := range list {
 		p, err := prefixOf(c)
 		if err != nil {
-			return nil, below(fmt.Sprintf("ranges[%d]", i), err)
+			return nil, below(fmt.Sprintf("[%d]", i), err)
 		}
 		out = append(out, p)
 	}
@@ -125,7 +127,7 @@ func (c *compiler[A]) customMap(n *mapNode[A], x *corexdsv3.TypedExtensionConfig
 	case *xdsmatcherv3.ServerNameMatcher:
 		return c.serverNames(n, p)
 	}
-	return unknown(x.GetName(), x.GetTypedConfig())
+	return config.Unregistered(x.GetName(), x.GetTypedConfig())
 }
 
 // ipRange is one range of an IPMatcher.
@@ -146,10 +148,10 @@ func (c *compiler[A]) ranges(n *mapNode[A], m *xdsmatcherv3.IPMatcher) error {
 			return below(at+".on_match", err)
 		}
 		n.all = append(n.all, &on)
-		for _, x := range r.GetRanges() {
+		for j, x := range r.GetRanges() {
 			p, err := prefixOf(x)
 			if err != nil {
-				return below(at+".ranges", err)
+				return below(fmt.Sprintf("%s.ranges[%d]", at, j), err)
 			}
 			all = append(all, ipRange[A]{p, r.Exclusive, &on})
 		}

@@ -46,7 +46,7 @@ func (c *compiler[A]) input(x *corexdsv3.TypedExtensionConfig) (input, error) {
 		}
 	}
 	if err == nil && !ok {
-		err = unknown(x.GetName(), x.GetTypedConfig())
+		err = config.Unregistered(x.GetName(), x.GetTypedConfig())
 	}
 	return in, err
 }

@@ -10,6 +10,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // String is a string matcher.
@@ -98,7 +99,7 @@ func NewString(m *matcherv3.StringMatcher) (String, error) {
 	case *matcherv3.StringMatcher_SafeRegex:
 		return newString(regex, x.SafeRegex.GetRegex(), m.IgnoreCase)
 	case *matcherv3.StringMatcher_Custom:
-		return nil, unknown(x.Custom.GetName(), x.Custom.GetTypedConfig())
+		return nil, config.Unregistered(x.Custom.GetName(), x.Custom.GetTypedConfig())
 	}
 	return nil, errors.New("string matcher is not supported yet")
 }
@@ -117,7 +118,7 @@ func newXDSString(m *xdsmatcherv3.StringMatcher) (String, error) {
 	case *xdsmatcherv3.StringMatcher_SafeRegex:
 		return newString(regex, x.SafeRegex.GetRegex(), m.IgnoreCase)
 	case *xdsmatcherv3.StringMatcher_Custom:
-		return nil, unknown(x.Custom.GetName(), x.Custom.GetTypedConfig())
+		return nil, config.Unregistered(x.Custom.GetName(), x.Custom.GetTypedConfig())
 	}
 	return nil, errors.New("value_match is required")
 }

@@ -42,7 +42,7 @@ func (s *State) monitor(r *overloadv3.ResourceMonitor, root apistats.Scope) erro
 	name := r.GetName()
 	switch {
 	case !monitors[name]:
-		return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, r.GetTypedConfig().GetTypeUrl()) //nolint:staticcheck // Envoy's text
+		return config.Unregistered(name, r.GetTypedConfig())
 	case name != connectionsMonitor:
 		return &config.Error{Msg: name + ": not supported yet", Extension: name}
 	}

@@ -104,7 +104,7 @@ func TestMarks(t *testing.T) {
 func TestConfigure(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{"resource_monitors: [" + connections + "," + connections + "]", "resource_monitors[1].name: Duplicate resource monitor envoy.resource_monitors.global_downstream_max_connections"},
-		{"resource_monitors: [{name: envoy.resource_monitors.bogus}]", "resource_monitors[0]: Didn't find a registered implementation for 'envoy.resource_monitors.bogus' with type URL: ''"},
+		{"resource_monitors: [{name: envoy.resource_monitors.bogus}]", "resource_monitors[0]: Didn't find a registered implementation for 'envoy.resource_monitors.bogus' with type URL: ''; allowed: a name together with a typed_config, whose @type says what it is"},
 		{"resource_monitors: [{name: envoy.resource_monitors.fixed_heap}]", "resource_monitors[0]: envoy.resource_monitors.fixed_heap: not supported yet"},
 		{"{resource_monitors: [" + connections + "], actions: [{name: x, triggers: [{name: x, threshold: {value: 1}}]}]}", "actions: not supported yet"},
 		{"{resource_monitors: [" + connections + "], loadshed_points: [{name: x, triggers: [{name: x, threshold: {value: 1}}]}]}", "loadshed_points: not supported yet"},

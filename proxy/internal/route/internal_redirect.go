@@ -99,5 +99,5 @@ func newPredicate(x *corev3.TypedExtensionConfig) (redirectPredicate, error) {
 	case a.MessageIs(&safev3.SafeCrossSchemeConfig{}):
 		return func(_ *stream.Redirects, _, _ string, fromTLS, toTLS bool) bool { return fromTLS || !toTLS }, nil
 	}
-	return nil, unknownExtension(x.Name, a)
+	return nil, config.Unregistered(x.Name, a)
 }

@@ -55,7 +55,7 @@ func (c *compiler) mirrors(h *hostBuilder, a *routev3.RouteAction) (list []Mirro
 	}
 	for i := range list {
 		if n := list[i].Name; n != "" && !c.Exists(n) {
-			errs.Collect(fmt.Sprintf("[%d].cluster", i), fmt.Errorf("route: unknown shadow cluster '%s'", n))
+			errs.Collect(fmt.Sprintf("[%d].cluster", i), c.noCluster("shadow cluster", n))
 		}
 	}
 	return list, errs.Err()

@@ -25,8 +25,8 @@ type Deps struct {
 	Slot func(name string) *cluster.Slot
 	// Exists tells whether a cluster exists now, for validate_clusters; nil: not checked.
 	Exists func(name string) bool
-	// Nearest returns the cluster that a name that does not exist may have meant, "" if there is none like it; nil: it is not looked for.
-	Nearest func(name string) string
+	// Meant completes the error about a cluster that does not exist with those that may have been meant; nil: they are not looked for.
+	Meant func(e *config.Error, name string)
 	// FilterConfig parses a filter's per-route configuration; the result goes to Callbacks.RouteConfig.
 	FilterConfig func(name string, a *anypb.Any) (any, error)
 	// Optional tells whether a filter's per-route configuration is of no filter that there is, and may be left out; nil: none is.

@@ -29,7 +29,7 @@ func (c *compiler) forward(h *hostBuilder, e *Entry, a *routev3.RouteAction, res
 	}
 	c.timeouts(e, a)
 	if x := a.EarlyDataPolicy; x != nil && !x.GetTypedConfig().MessageIs(&earlyv3.DefaultEarlyDataPolicy{}) {
-		errs.Collect("early_data_policy", unknownExtension(x.GetName(), x.GetTypedConfig()))
+		errs.Collect("early_data_policy", config.Unregistered(x.GetName(), x.GetTypedConfig()))
 	}
 	e.HighPriority = a.Priority == 1
 	e.TimeoutRetryHeader = vh.IncludeIsTimeoutRetryHeader

@@ -43,14 +43,19 @@ func (c *compiler) cluster(e *Entry, a *routev3.RouteAction, resp [][]mutation) 
 
 func (c *compiler) bind(e *Entry, name string) error {
 	if c.validate && !c.Exists(name) {
-		e := &config.Error{Msg: "route: unknown cluster '" + name + "'"}
-		if c.Nearest != nil {
-			e.Suggestion = c.Nearest(name)
-		}
-		return e
+		return c.noCluster("cluster", name)
 	}
 	e.Slot = c.Slot(name)
 	return nil
+}
+
+// noCluster is the error about a cluster that does not exist.
+func (c *compiler) noCluster(what, name string) error {
+	e := &config.Error{Msg: "route: unknown " + what + " '" + name + "'"}
+	if c.Meant != nil {
+		c.Meant(e, name)
+	}
+	return e
 }
 
 // specifiers decodes cluster_specifier_plugins. One that is optional and unknown is nil.
@@ -78,7 +83,7 @@ func specifier(p *routev3.ClusterSpecifierPlugin) (proto.Message, error) {
 	if p.IsOptional {
 		return nil, nil
 	}
-	return nil, unknownExtension(x.GetName(), x.GetTypedConfig())
+	return nil, config.Unregistered(x.GetName(), x.GetTypedConfig())
 }
 
 // plugin makes an entry choose its cluster as an extension says.
@@ -99,7 +104,7 @@ func (c *compiler) plugin(e *Entry, p proto.Message) error {
 		}
 		to, ok := m.(*specifierv3.ClusterAction)
 		if !ok {
-			return nil, unknownExtension(name, a)
+			return nil, config.Unregistered(name, a)
 		}
 		one := e.clone()
 		one.Slot, one.refresh = c.Slot(to.Cluster), x

@@ -119,7 +119,7 @@ func (h *hostBuilder) action(name string, a *anypb.Any) ([]*Entry, error) {
 	case *routev3.RouteList:
 		return h.entries(x.Routes)
 	}
-	return nil, unknownExtension(name, a)
+	return nil, config.Unregistered(name, a)
 }
 
 // onlyHeaders refuses what routes cannot be chosen by.
@@ -129,11 +129,6 @@ func onlyHeaders(url string) error {
 		return nil
 	}
 	return fmt.Errorf("requirement violation while creating route match tree: INVALID_ARGUMENT: Route table can only match on request headers, saw %s", url)
-}
-
-func unknownExtension(name string, a *anypb.Any) error {
-	url := config.PayloadURL(a)
-	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", name, url[strings.LastIndexByte(url, '/')+1:]) //nolint:staticcheck // Envoy's text
 }
 
 // domainBuilder collects domains.

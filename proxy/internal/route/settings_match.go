@@ -187,7 +187,7 @@ func filterStateMatch(m *matcherv3.FilterStateMatcher) (func(r *Request) bool, e
 		invert = x.AddressMatch.InvertMatch
 		var err error
 		if nets, err = match.Prefixes(x.AddressMatch.Ranges); err != nil {
-			return nil, fmt.Errorf("filter_state.address_match: %w", err)
+			return nil, config.At("filter_state.address_match.ranges", err)
 		}
 	default:
 		return nil, errors.New("filter_state matcher is required")

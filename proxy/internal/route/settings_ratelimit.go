@@ -130,7 +130,7 @@ func noDescriptor(x *corev3.TypedExtensionConfig) error {
 	if strings.HasPrefix(name, "envoy.type.matcher.v3.Http") && strings.HasSuffix(name, "MatchInput") {
 		return &config.Error{Path: "typed_config", Kind: config.Unsupported, Extension: name, Msg: name + " as a descriptor: not supported yet"}
 	}
-	return unknownExtension(x.GetName(), x.GetTypedConfig())
+	return config.Unregistered(x.GetName(), x.GetTypedConfig())
 }
 
 // value compiles what is put into a descriptor.

@@ -99,7 +99,7 @@ func (c *compiler) retry(p *routev3.RetryPolicy) (*RetryPolicy, error) {
 	}
 	errs.Collect("retry_priority", out.priority(p.RetryPriority))
 	if l := p.RetryOptionsPredicates; len(l) > 0 { // Envoy has none either
-		errs.Collect("retry_options_predicates[0]", unknownExtension(l[0].GetName(), l[0].GetTypedConfig()))
+		errs.Collect("retry_options_predicates[0]", config.Unregistered(l[0].GetName(), l[0].GetTypedConfig()))
 	}
 	out.HostAttempts = int(max(p.HostSelectionRetryMaxAttempts, 1))
 	for i, h := range p.RetryHostPredicate {
@@ -121,7 +121,7 @@ func (p *RetryPolicy) priority(x *routev3.RetryPolicy_RetryPriority) error {
 	a := x.GetTypedConfig()
 	var m prioritiesv3.PreviousPrioritiesConfig
 	if !a.MessageIs(&m) {
-		return unknownExtension(x.Name, a)
+		return config.Unregistered(x.Name, a)
 	}
 	if err := a.UnmarshalTo(&m); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (p *RetryPolicy) predicate(h *routev3.RetryPolicy_RetryHostPredicate) error
 		}
 		p.OmitHost = append(p.OmitHost, hasMetadata(meta.MetadataMatch))
 	default:
-		return unknownExtension(h.Name, a)
+		return config.Unregistered(h.Name, a)
 	}
 	return nil
 }

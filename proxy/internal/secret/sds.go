@@ -114,18 +114,36 @@ type sdsSub struct {
 // user is one that uses a secret.
 type user struct{ changed func() }
 
+// unknown is the error about a secret that the bootstrap has not, in Envoy's words.
+func (m *Manager) unknown(kind, name string) error {
+	x := &config.Error{Path: "name", Msg: "Unknown static secret: " + name}
+	if kind == kindValidation {
+		x.Msg = "Unknown static certificate validation context: " + name
+	}
+	var names []string
+	for k := range m.static {
+		switch {
+		case k.kind == kind:
+			names = append(names, k.name)
+		case k.name == name:
+			x.Advice = "the static secret of that name is a " + k.kind
+		}
+	}
+	if x.Advice != "" {
+		return x
+	}
+	if x.Among(name, "static secrets", names); x.Suggestion == "" {
+		x.Advice = "without an sds_config it is one of static_resources.secrets"
+	}
+	return x
+}
+
 // get returns a secret's holder, subscribing on first use. release gives the use up; the last one ends the subscription.
 func (m *Manager) get(kind string, c *tlsv3.SdsSecretConfig, changed func()) (s *sdsSub, release func(), err error) {
 	if c.GetSdsConfig() == nil {
 		s := m.static[staticKey{kind, c.GetName()}]
 		if s == nil {
-			var names []string
-			for k := range m.static {
-				if k.kind == kind {
-					names = append(names, k.name)
-				}
-			}
-			return nil, nil, &config.Error{Path: "name", Msg: "Unknown static secret: " + c.GetName(), Suggestion: config.Nearest(c.GetName(), names)}
+			return nil, nil, m.unknown(kind, c.GetName())
 		}
 		u := &user{changed}
 		s.users = append(s.users, u)

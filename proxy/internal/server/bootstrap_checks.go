@@ -12,7 +12,7 @@ func (s *Server) checkRegexEngine() error {
 	if e == nil || e.GetTypedConfig().MessageIs(&enginesv3.GoogleRE2{}) {
 		return nil
 	}
-	return s.located("default_regex_engine", unknownExtension(e.GetName(), e.GetTypedConfig()))
+	return s.located("default_regex_engine", config.Unregistered(e.GetName(), e.GetTypedConfig()))
 }
 
 // checkHeaderPrefix refuses another prefix of header names than the default, which may be written down.

@@ -56,6 +56,7 @@ func (s *Server) buildDynamic() {
 // checkSources looks at the sources that are subscribed to when the proxy starts. It needs the clusters.
 func (s *Server) checkSources() error {
 	f, d := s.dynamic.sources, s.boot.GetDynamicResources()
+	f.Meant = s.meantCluster
 	f.Primary = func(name string) bool {
 		return s.clusters.Primary(name) || s.clusters.Lookup(name) == nil && s.hasCluster(name) // what was refused was meant to be one
 	}
@@ -88,7 +89,7 @@ func (s *Server) routeDeps(static bool) route.Deps {
 	d := route.Deps{Slot: s.clusters.Slot, Exists: s.hasCluster, FilterConfig: s.ext.routeConfig, Optional: s.ext.unknownToRoutes, Format: s.format, ValidateDefault: static,
 		Runtime: s.runtime, Scope: s.store.Root()}
 	if static {
-		d.Nearest = s.nearestCluster
+		d.Meant = s.meantCluster
 	}
 	return d
 }
@@ -96,13 +97,12 @@ func (s *Server) routeDeps(static bool) route.Deps {
 // maxNearest bounds for how many unknown clusters a start looks for the one that was meant: with many clusters each costs milliseconds.
 const maxNearest = 100
 
-// nearestCluster returns the cluster that was meant by a name, "" if none is like it.
-func (s *Server) nearestCluster(name string) string {
+// meantCluster completes the error about a cluster that does not exist with those that may have been meant.
+func (s *Server) meantCluster(e *config.Error, name string) {
 	p := &s.problems
-	if p.nearest++; p.nearest > maxNearest {
-		return ""
+	if p.nearest++; p.nearest <= maxNearest && !p.unread {
+		e.Among(name, "clusters", slices.Concat(s.clusters.Names(), slices.Collect(maps.Keys(p.clusters))))
 	}
-	return config.Nearest(name, slices.Concat(s.clusters.Names(), slices.Collect(maps.Keys(p.clusters))))
 }
 
 // wait makes the start wait for one more thing; the result says that it has come. It may be called more than once.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -158,7 +159,7 @@ func shortURL(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
 func (x *extensions) httpFilter(scope astats.Scope, name string, a *anypb.Any) (filter.Factory, bool, error) {
 	f := x.http[shortURL(config.PayloadURL(a))]
 	if f == nil {
-		return nil, false, unknownExtension(name, a)
+		return nil, false, x.unknownHTTP(name, a)
 	}
 	m, err := x.payload(a)
 	if err != nil {
@@ -205,26 +206,77 @@ func (s *Server) buildCalls() {
 	s.calls = async.New(d)
 }
 
-func unknownExtension(name string, a *anypb.Any) *config.Error {
-	x := &config.Error{Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + shortURL(config.PayloadURL(a)) + "'"}
-	if a == nil {
-		x.Allowed = "a name together with a typed_config, whose @type says what it is"
+// unknownHTTP is the error about an HTTP filter that there is not; unknownNetwork and unknownListen are about the other filters.
+func (x *extensions) unknownHTTP(name string, a *anypb.Any) *config.Error {
+	e := config.Unregistered(name, a)
+	switch url := shortURL(config.PayloadURL(a)); {
+	case url == "":
+		typed(e, name, x.http, func(f *ext.HTTPFilter) *ext.Info { return &f.Info })
+	case x.isNetwork(url):
+		e.Misplaced("a network filter", "filters of a filter chain")
+	case x.listen[url] != nil:
+		e.Misplaced("a listener filter", "listener_filters")
 	}
-	return x
+	return e
 }
 
-// misplaced is unknownExtension for one that there is, elsewhere.
-func misplaced(name string, a *anypb.Any, allowed string) error {
-	x := unknownExtension(name, a)
-	x.Kind, x.Allowed = config.Invalid, allowed
-	return x
+func (x *extensions) unknownNetwork(name string, a *anypb.Any) *config.Error {
+	e := config.Unregistered(name, a)
+	switch url := shortURL(config.PayloadURL(a)); {
+	case url == "":
+		if typed(e, name, x.network, func(f *ext.NetworkFilter) *ext.Info { return &f.Info }); e.Suggestion == "" {
+			for _, url := range ownNetwork {
+				if config.SameExtension(name, "envoy.filters.network."+strings.Split(url, ".")[4]) {
+					e.Typed(url)
+				}
+			}
+		}
+	case x.http[url] != nil:
+		e.Misplaced("an HTTP filter", "http_filters of http_connection_manager")
+	case x.listen[url] != nil:
+		e.Misplaced("a listener filter", "listener_filters")
+	}
+	return e
+}
+
+func (x *extensions) unknownListen(name string, a *anypb.Any) *config.Error {
+	e := config.Unregistered(name, a)
+	switch url := shortURL(config.PayloadURL(a)); {
+	case url == "":
+		typed(e, name, x.listen, func(f *ext.ListenerFilter) *ext.Info { return &f.Info })
+	case x.isNetwork(url):
+		e.Misplaced("a network filter", "filters of a filter chain")
+	case x.http[url] != nil:
+		e.Misplaced("an HTTP filter", "http_filters of http_connection_manager")
+	}
+	return e
+}
+
+// ownNetwork are the messages of the engine's own network filters.
+var ownNetwork = []string{
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+	"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+}
+
+func (x *extensions) isNetwork(url string) bool {
+	return x.network[url] != nil || slices.Contains(ownNetwork, url)
+}
+
+// typed says which message configures the extension of a name, if there is one.
+func typed[T any](e *config.Error, name string, all map[string]*T, info func(*T) *ext.Info) {
+	for _, f := range all {
+		if i := info(f); config.SameExtension(name, i.Name) && len(i.TypeURLs) > 0 {
+			e.Typed(i.TypeURLs[0])
+			return
+		}
+	}
 }
 
 // routeConfig parses a filter's per-route configuration.
 func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
 	f := x.byRoute[shortURL(config.PayloadURL(a))]
 	if f == nil {
-		return nil, unknownExtension(name, a)
+		return nil, config.Unregistered(name, a)
 	}
 	if f.NewRoute == nil {
 		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", name) //nolint:staticcheck // Envoy's text

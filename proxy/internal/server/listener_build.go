@@ -275,7 +275,7 @@ func address(a *corev3.Address) (network.Address, error) {
 		}
 		ip, err := netip.ParseAddr(x.SocketAddress.GetAddress())
 		if err != nil {
-			return network.Address{}, &config.Error{Path: "socket_address.address", Msg: "malformed IP address: " + x.SocketAddress.GetAddress(), Allowed: "an IP address"}
+			return network.Address{}, at("socket_address.address", config.BadAddress(x.SocketAddress.GetAddress()))
 		}
 		return network.AddrFrom(netip.AddrPortFrom(ip, uint16(x.SocketAddress.GetPortValue()))), nil
 	case *corev3.Address_Pipe:

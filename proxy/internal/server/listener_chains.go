@@ -156,10 +156,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	}
 	x := b.s.ext.network[shortURL(a.GetTypeUrl())]
 	if x == nil {
-		if b.s.ext.http[shortURL(a.GetTypeUrl())] != nil {
-			return at("typed_config", misplaced(f.GetName(), a, "a network filter; this is an HTTP filter, which belongs into http_filters of http_connection_manager"))
-		}
-		return at("typed_config", unknownExtension(f.GetName(), a))
+		return at("typed_config", b.s.ext.unknownNetwork(f.GetName(), a))
 	}
 	var errs config.Errors
 	errs.Collect("", terminal(f, x.Name, x.Terminal, last))
@@ -176,7 +173,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 // terminal is the function of that name for the engine's own filters, which can be disabled.
 func (b *listenerBuild) terminal(f *listenerv3.Filter, a *anypb.Any, typ string, last bool) error {
 	if b.s.ext.off["envoy.filters.network/"+typ] {
-		return unknownExtension(f.GetName(), a)
+		return config.Unregistered(f.GetName(), a)
 	}
 	return terminal(f, typ, true, last)
 }

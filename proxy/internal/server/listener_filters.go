@@ -42,7 +42,7 @@ func (b *listenerBuild) listenerFilter(f *listenerv3.ListenerFilter) (listener.F
 	a := f.GetTypedConfig()
 	x := b.s.ext.listen[shortURL(a.GetTypeUrl())]
 	if x == nil {
-		return out, at("typed_config", unknownExtension(f.GetName(), a))
+		return out, at("typed_config", b.s.ext.unknownListen(f.GetName(), a))
 	}
 	m, _, err := config.Unpack(a, nil)
 	if err != nil {

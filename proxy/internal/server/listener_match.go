@@ -56,15 +56,11 @@ func chainMatch(p *listenerv3.FilterChainMatch, chain string) (listener.Match, e
 
 func prefix(c *corev3.CidrRange) (netip.Prefix, error) {
 	a, err := netip.ParseAddr(c.GetAddressPrefix())
-	if err == nil {
-		a = a.Unmap().WithZone("")
-		bits := int(c.GetPrefixLen().GetValue())
-		if p, err := a.Prefix(min(bits, a.BitLen())); err == nil {
-			return p, nil
-		}
+	if err != nil {
+		return netip.Prefix{}, config.BadRange(c.GetAddressPrefix())
 	}
-	return netip.Prefix{}, &config.Error{Msg: fmt.Sprintf("invalid ip/mask combo '%s/%d' (format is <ip>/<# mask bits>)", c.GetAddressPrefix(),
-		c.GetPrefixLen().GetValue())}
+	a = a.Unmap().WithZone("")
+	return a.Prefix(min(int(c.GetPrefixLen().GetValue()), a.BitLen()))
 }
 
 // uniqueMatches refuses two chains that say the same, in Envoy's words. Chains that overlap in another way are found when the set is

@@ -12,6 +12,8 @@ import (
 // problems is what is wrong with the bootstrap: all of it is looked for before the proxy is refused. owner: main loop.
 type problems struct {
 	errs config.Errors
+	// loaded are those of errs that were found while the bootstrap was read.
+	loaded []*config.Error
 	// broken: something besides the static clusters and listeners breaks a rule of the API.
 	broken bool
 	// clusters are the names of static clusters that could not be built: who names them makes no mistake.
@@ -51,7 +53,7 @@ func (p *problems) forget() {
 
 // part builds one part of the proxy, and keeps what is wrong with it.
 func (s *Server) part(build func() error) {
-	s.problems.errs.Collect("", attempt(s.problems.broken, build))
+	s.problems.errs.CollectBut(s.problems.loaded, attempt(s.problems.broken, build))
 }
 
 // attempt runs build. A broken configuration is one that is known not to hold a rule of the API, so that values may be missing that

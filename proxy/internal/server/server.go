@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,6 +184,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.problems.broken = !s.problems.errs.Collect("", err)
+	s.problems.loaded = slices.Clone(s.problems.errs.List)
 	s.problems.notice()
 	if err = s.keepAsRead(); err != nil {
 		return nil, err

@@ -1,11 +1,10 @@
 package server
 
 import (
-	"fmt"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
 
 	// Linked in so that configurations may name it.
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
@@ -35,7 +34,7 @@ func (s *Server) downstreamTransport(ts *corev3.TransportSocket, scope astats.Sc
 	}
 	p, ok := m.(*tlsv3.DownstreamTlsContext)
 	if !ok {
-		return nil, unknownTransport(ts)
+		return nil, unknownTransport(ts, p)
 	}
 	t, err := tls.NewServer(p, s.tlsDeps(scope))
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *Server) upstreamTransport(_ string, ts *corev3.TransportSocket, scope a
 	}
 	p, ok := m.(*tlsv3.UpstreamTlsContext)
 	if !ok {
-		return nil, unknownTransport(ts)
+		return nil, unknownTransport(ts, p)
 	}
 	t, err := tls.NewClient(p, s.tlsDeps(scope))
 	if err != nil {
@@ -65,6 +64,17 @@ func (s *Server) upstreamTransport(_ string, ts *corev3.TransportSocket, scope a
 	return t, nil
 }
 
-func unknownTransport(ts *corev3.TransportSocket) error {
-	return fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", ts.GetName(), shortURL(ts.GetTypedConfig().GetTypeUrl())) //nolint:staticcheck // Envoy's text
+// unknownTransport is the error about a transport socket that there is not; takes is the message of TLS at this side.
+func unknownTransport(ts *corev3.TransportSocket, takes proto.Message) error {
+	e := config.Unregistered(ts.GetName(), ts.GetTypedConfig())
+	mine := string(takes.ProtoReflect().Descriptor().FullName())
+	switch a := ts.GetTypedConfig(); {
+	case a.GetTypeUrl() == "" && config.SameExtension(ts.GetName(), "envoy.transport_sockets.tls"):
+		e.Typed(mine)
+	case a.MessageIs(&tlsv3.DownstreamTlsContext{}):
+		e.Misplaced("for connections from clients", "a filter chain; a cluster takes "+mine)
+	case a.MessageIs(&tlsv3.UpstreamTlsContext{}):
+		e.Misplaced("for connections to upstreams", "a cluster; a filter chain takes "+mine)
+	}
+	return e
 }

@@ -74,7 +74,7 @@ func upstreamOrder(ofRouter bool, text string) error {
 func (x *extensions) upstreamFilter(f *hcmv3.HttpFilter, a *anypb.Any, scope astats.Scope) (fm.Entry, error) {
 	e := x.http[shortURL(config.PayloadURL(a))]
 	if e == nil || strings.HasPrefix(e.Name, "envoy.") && !upstreamFilters[e.Name] {
-		return fm.Entry{}, unknownExtension(f.Name, a)
+		return fm.Entry{}, x.unknownHTTP(f.Name, a)
 	}
 	factory, _, err := x.httpFilter(scope, f.Name, a)
 	return fm.Entry{Name: f.Name, Factory: factory, Disabled: f.Disabled}, err

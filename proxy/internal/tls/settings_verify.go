@@ -127,8 +127,7 @@ func trustDomains(c *corev3.TypedExtensionConfig) (map[string]*x509.CertPool, er
 	var p tlsv3.SPIFFECertValidatorConfig
 	a := c.GetTypedConfig()
 	if !a.MessageIs(&p) {
-		url := a.GetTypeUrl()
-		return nil, fmt.Errorf("Didn't find a registered implementation for '%s' with type URL: '%s'", c.GetName(), url[strings.LastIndexByte(url, '/')+1:]) //nolint:staticcheck // Envoy's text
+		return nil, config.Unregistered(c.GetName(), a)
 	}
 	if err := a.UnmarshalTo(&p); err != nil {
 		return nil, err

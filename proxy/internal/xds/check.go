@@ -25,6 +25,8 @@ type Sources struct {
 	HasNode func() bool
 	Primary func(name string) bool
 	ADS     func() bool
+	// Meant completes the error about a cluster that does not exist with those that may have been meant; nil: they are not looked for.
+	Meant func(e *config.Error, name string)
 }
 
 // Subscribe subscribes to what a source says.
@@ -117,7 +119,16 @@ func (f *Sources) checkPrimary(path, name string) error {
 	if f.Primary == nil || f.Primary(name) {
 		return nil
 	}
-	return config.At(path, fmt.Errorf("%s must have a statically defined non-EDS cluster: '%s' does not exist, was added via api, or is an EDS cluster", apiSource, name))
+	return f.noCluster(path, name, fmt.Sprintf("%s must have a statically defined non-EDS cluster: '%s' does not exist, was added via api, or is an EDS cluster", apiSource, name))
+}
+
+// noCluster is the error msg about a cluster that does not exist.
+func (f *Sources) noCluster(path, name, msg string) error {
+	e := &config.Error{Path: path, Msg: msg}
+	if f.Meant != nil {
+		f.Meant(e, name)
+	}
+	return e
 }
 
 // CheckADS checks the source of the aggregated discovery service. known tells which clusters there are.
@@ -135,7 +146,7 @@ func (f *Sources) CheckADS(a *corev3.ApiConfigSource, known func(name string) bo
 		}
 	}
 	if g := a.GetGrpcServices()[0].GetEnvoyGrpc(); g != nil && !known(g.GetClusterName()) {
-		return config.At("grpc_services[0].envoy_grpc.cluster_name", fmt.Errorf("Unknown gRPC client cluster '%s'", g.GetClusterName())) //nolint:staticcheck // Envoy's text
+		return f.noCluster("grpc_services[0].envoy_grpc.cluster_name", g.GetClusterName(), "Unknown gRPC client cluster '"+g.GetClusterName()+"'")
 	}
 	return refuseAPI(a)
 }

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file knows what was meant by addresses and durations that are not written as configurations want them. What was meant by a value
+// in one piece where a message is wanted is in pieces.go, by a value of an enum in enums.go, by a name of the API before in oldnames.go.
+
+// BadAddress is the error for text that should be an IP address, in Envoy's words; what was meant is said besides.
+func BadAddress(text string) *Error {
+	x := &Error{Kind: Invalid, Msg: "malformed IP address: " + text, Allowed: "an IP address"}
+	x.Suggestion, x.Advice = meantAddress(text)
+	return x
+}
+
+// BadRange is the error for a range of addresses whose address is none; the path is that of the range.
+func BadRange(prefix string) *Error {
+	x := BadAddress(prefix)
+	x.Path = "address_prefix"
+	if r := rangeForm(prefix); r != "" {
+		x.Suggestion, x.Advice = r, ""
+	} else if x.Suggestion == "" {
+		x.Advice = ""
+	}
+	return x
+}
+
+// meantAddress returns the address that text was to be, "" if none is in it, and what to do besides.
+func meantAddress(text string) (address, advice string) {
+	if ip, err := netip.ParseAddr(strings.Trim(text, " []")); err == nil {
+		return ip.String(), "an address stands without brackets"
+	}
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return at.Addr().String(), "the port goes into port_value: " + strconv.Itoa(int(at.Port()))
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Addr().String(), "one address, not a range"
+	}
+	switch scheme, rest, ok := strings.Cut(text, "://"); {
+	case ok:
+		address, _ = meantAddress(strings.TrimRight(rest, "/"))
+		return address, "an address stands without " + scheme + "://"
+	case text == "*":
+		return "0.0.0.0", "or '::' for those of IPv6, too"
+	case text == "localhost":
+		return "127.0.0.1", namesAdvice
+	case hostName.MatchString(text) && strings.Trim(text, "0123456789.") != "":
+		return "", namesAdvice
+	}
+	return "", ""
+}
+
+const namesAdvice = "names are looked up only for endpoints of STRICT_DNS and LOGICAL_DNS clusters"
+
+// hostName is what a name of DNS looks like.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?$`)
+
+// meantDuration returns the duration that text was to be, as a configuration writes it, "" if it is not to be known: 5, 5S, 5 s, 1h30m,
+// 2 minutes, 0,5s.
+func meantDuration(text string) string {
+	s := strings.ToLower(strings.ReplaceAll(text, " ", ""))
+	if len(s) == 0 || len(s) > 64 {
+		return ""
+	}
+	if i := strings.IndexByte(s, ','); i > 0 && !strings.Contains(s, ".") {
+		s = s[:i] + "." + s[i+1:]
+	}
+	if last := s[len(s)-1]; last >= '0' && last <= '9' || last == '.' {
+		s += "s"
+	}
+	if d, err := time.ParseDuration(unitWord.ReplaceAllStringFunc(strings.TrimPrefix(s, "pt"), unitOf)); err == nil && d >= 0 {
+		return seconds(d)
+	}
+	if days, ok := strings.CutSuffix(unitWord.ReplaceAllStringFunc(s, unitOf), "d"); ok {
+		if d, err := time.ParseDuration(days + "h"); err == nil && d >= 0 && d < 1<<57 {
+			return seconds(24 * d)
+		}
+	}
+	return ""
+}
+
+var unitWord = regexp.MustCompile(`[a-zµ]+`)
+
+// unitOf shortens the name of a unit.
+func unitOf(word string) string {
+	switch strings.TrimSuffix(word, "s") {
+	case "sec", "second":
+		return "s"
+	case "min", "minute":
+		return "m"
+	case "hr", "hour":
+		return "h"
+	case "day":
+		return "d"
+	case "msec", "milli", "millisecond":
+		return "ms"
+	case "usec", "micro", "microsecond":
+		return "us"
+	case "nsec", "nano", "nanosecond":
+		return "ns"
+	}
+	return word
+}

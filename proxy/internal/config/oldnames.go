@@ -1,0 +1,200 @@
+package config
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// oldName is a field that a message of the v2 API had and that of the v3 API has not, or a name that people give to a field.
+type oldName struct {
+	Now    string // the field of the same message that took its place, "" if there is none
+	Advice string // what to do besides
+}
+
+// oldNames are by message and field. A field that only got a longer name is found by its likeness and needs no row.
+var oldNames = map[string]map[string]oldName{
+	"envoy.config.bootstrap.v3.Bootstrap": {
+		"runtime":            {"layered_runtime", "as a layer with a disk_layer"},
+		"rate_limit_service": {"", "the rate limit filter has a rate_limit_service of its own"},
+	},
+	"envoy.config.cluster.v3.Cluster": {
+		"hosts":                             {"load_assignment", "as endpoints: [{lb_endpoints: [{endpoint: {address: {...}}}]}]"},
+		"endpoints":                         {"load_assignment", "as {cluster_name: ..., endpoints: [...]}"},
+		"tls_context":                       {"transport_socket", "name: envoy.transport_sockets.tls, with the fields in a typed_config of " + upstreamTLS},
+		"ssl_context":                       {"transport_socket", "name: envoy.transport_sockets.tls, with the fields in a typed_config of " + upstreamTLS},
+		"extension_protocol_options":        {"typed_extension_protocol_options", ""},
+		"drain_connections_on_host_removal": {"ignore_health_on_host_removal", ""},
+		"cluster_name":                      {"name", ""},
+		"discovery_type":                    {"type", ""},
+		"service_name":                      {"eds_cluster_config", "it has service_name"},
+	},
+	"envoy.config.cluster.v3.Cluster.RingHashLbConfig": {
+		"deprecated_v1": {"hash_function", ""},
+	},
+	"envoy.config.core.v3.ApiConfigSource": {
+		"cluster_name": {"grpc_services", "as [{envoy_grpc: {cluster_name: ...}}]"},
+		"grpc_service": {"grpc_services", ""},
+	},
+	"envoy.config.core.v3.HealthCheck": {
+		"redis_health_check": {"custom_health_check", "name: envoy.health_checkers.redis, with a typed_config"},
+	},
+	"envoy.config.core.v3.HealthCheck.HttpHealthCheck": {
+		"service_name": {"service_name_matcher", "as {prefix: ...}"},
+		"use_http2":    {"codec_client_type", "as HTTP2"},
+	},
+	"envoy.config.core.v3.Node": {
+		"build_version": {"user_agent_build_version", "it is set by the proxy"},
+	},
+	"envoy.config.core.v3.SocketAddress": {
+		"port": {"port_value", ""},
+		"ip":   {"address", ""},
+		"host": {"address", ""},
+	},
+	"envoy.config.core.v3.DataSource": {
+		"inline":       {"inline_string", ""},
+		"inline_value": {"inline_string", ""},
+		"file":         {"filename", ""},
+		"path":         {"filename", ""},
+	},
+	"envoy.config.endpoint.v3.LbEndpoint": {
+		"weight": {"load_balancing_weight", ""},
+	},
+	"envoy.config.listener.v3.Listener": {
+		"filters": {"filter_chains", "as [{filters: [...]}]"},
+		"port":    {"address", "as {socket_address: {address: ..., port_value: ...}}"},
+	},
+	"envoy.config.listener.v3.FilterChain": {
+		"tls_context": {"transport_socket", "name: envoy.transport_sockets.tls, with the fields in a typed_config of " + downstreamTLS},
+		"ssl_context": {"transport_socket", "name: envoy.transport_sockets.tls, with the fields in a typed_config of " + downstreamTLS},
+		"sni_domains": {"filter_chain_match", "it has server_names"},
+	},
+	"envoy.config.listener.v3.FilterChainMatch": {
+		"sni_domains": {"server_names", ""},
+	},
+	"envoy.config.route.v3.RouteMatch": {
+		"regex":  {"safe_regex", "as {regex: ...}"},
+		"method": {"headers", `as [{name: ":method", string_match: {exact: ...}}]`},
+		"host":   {"headers", "hosts are the domains of a virtual host"},
+	},
+	"envoy.config.route.v3.HeaderMatcher": {
+		"regex_match": {"string_match", "as {safe_regex: {regex: ...}}"},
+		"value":       {"string_match", "as {exact: ...}"},
+		"exact":       {"string_match", "as {exact: ...}"},
+		"prefix":      {"string_match", "as {prefix: ...}"},
+		"regex":       {"string_match", "as {safe_regex: {regex: ...}}"},
+	},
+	"envoy.config.route.v3.QueryParameterMatcher": {
+		"value": {"string_match", "as {exact: ...}"},
+		"regex": {"string_match", "as {safe_regex: {regex: ...}}"},
+	},
+	"envoy.config.route.v3.CorsPolicy": {
+		"allow_origin":       {"allow_origin_string_match", "as [{exact: ...}]"},
+		"allow_origin_regex": {"allow_origin_string_match", "as [{safe_regex: {regex: ...}}]"},
+		"enabled":            {"filter_enabled", "as {default_value: {numerator: 100}}"},
+	},
+	"envoy.config.route.v3.Route": {
+		"method": {"match", `it has headers: [{name: ":method", string_match: {exact: ...}}]`},
+	},
+	"envoy.config.route.v3.RouteAction": {
+		"request_mirror_policy": {"request_mirror_policies", "as a list"},
+		"rewrite":               {"prefix_rewrite", ""},
+		"host":                  {"host_rewrite_literal", ""},
+	},
+	"envoy.config.route.v3.VirtualHost": {
+		"hosts": {"domains", ""},
+	},
+	"envoy.type.matcher.v3.StringMatcher": {
+		"regex": {"safe_regex", "as {regex: ...}"},
+		"value": {"exact", ""},
+	},
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing": {
+		"operation_name":           {"", "the listener's traffic_direction says it: INBOUND or OUTBOUND"},
+		"request_headers_for_tags": {"custom_tags", "as [{tag: ..., request_header: {name: ...}}]"},
+	},
+	"envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext": {
+		"verify_subject_alt_name": {"match_typed_subject_alt_names", "as [{san_type: DNS, matcher: {exact: ...}}]"},
+	},
+	"envoy.extensions.transport_sockets.tls.v3.CommonTlsContext": {
+		"tls_certificate": {"tls_certificates", "as a list"},
+	},
+}
+
+const (
+	upstreamTLS   = typePrefix + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+	downstreamTLS = typePrefix + "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+)
+
+// byOldName fills in what m has in place of key, and tells whether that is known.
+func (m *message) byOldName(key string, x *Error) bool {
+	if fold(key) == "config" && m.fields["typed_config"] != nil {
+		x.Suggestion, x.Advice = "typed_config", "with an @type among its fields, which says whose they are"
+		return true
+	}
+	for name, old := range oldNames[m.name] {
+		if fold(name) == fold(key) {
+			x.Suggestion, x.Advice = old.Now, old.Advice
+			return true
+		}
+	}
+	return false
+}
+
+// newTypeName is what a message of the v2 API is called in the v3 API, "" if nobody knows. Messages of the API say it themselves; those
+// of extensions that are not linked in moved by a rule.
+func newTypeName(old string) (found string) {
+	if !strings.Contains(old, ".v2.") && !strings.Contains(old, ".v2alpha") {
+		return ""
+	}
+	protoregistry.GlobalTypes.RangeMessages(func(t protoreflect.MessageType) bool {
+		if name := string(t.Descriptor().FullName()); previousName(t.Descriptor()) == old && (found == "" || name < found) {
+			found = name
+		}
+		return true
+	})
+	if found != "" {
+		return found
+	}
+	for _, r := range movedPackages {
+		rest, ok := strings.CutPrefix(old, r.old)
+		if !ok {
+			continue
+		}
+		extension, name, ok := strings.Cut(rest, ".v2")
+		if i := strings.LastIndexByte(name, '.'); ok && i >= 0 {
+			if now := r.now + extension + ".v3" + name[i:]; knownToEnvoy(now) {
+				return now
+			}
+		}
+	}
+	return ""
+}
+
+// movedPackages are where extensions went.
+var movedPackages = []struct{ old, now string }{
+	{"envoy.config.filter.", "envoy.extensions.filters."},
+	{"envoy.config.transport_socket.", "envoy.extensions.transport_sockets."},
+	{"envoy.config.retry.", "envoy.extensions.retry."},
+	{"envoy.config.", "envoy.extensions."},
+}
+
+// previousName is the name that the API before had for a message, as its options tell.
+func previousName(d protoreflect.MessageDescriptor) (name string) {
+	o := d.Options()
+	if o == nil || proto.Size(o) == 0 {
+		return ""
+	}
+	o.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if fd.FullName() != "udpa.annotations.versioning" {
+			return true
+		}
+		m := v.Message()
+		if p := m.Descriptor().Fields().ByName("previous_message_type"); p != nil {
+			name = m.Get(p).String()
+		}
+		return false
+	})
+	return name
+}

@@ -1,0 +1,180 @@
+package config
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+)
+
+// notFields is the error for n, which should hold the fields of m and is no map. A value in one piece is told in the form that is wanted.
+func (e *encoder) notFields(n yamlpos.Node, m *message) Error {
+	x := Error{Msg: "expected '{', a map of the fields of " + m.name, Found: e.found(n)}
+	switch k := e.tree.Kind(n); {
+	case k == yamlpos.Seq:
+		x.Allowed = "one map, and not a list: without the dash"
+	case k < yamlpos.Map:
+		const maxText = 200
+		if form := forms[m.name]; form != nil && len(e.tree.Text(n)) <= maxText {
+			x.Suggestion = form(string(e.tree.Text(n)))
+		}
+		if names := m.fieldNames(); x.Suggestion == "" && len(names) > 0 {
+			x.Allowed = "the fields " + someOf(names, 12)
+		}
+	}
+	return x
+}
+
+// forms write the message of a name as a map, from what people write in one piece; "" if that says nothing.
+var forms = map[string]func(text string) string{
+	"envoy.config.core.v3.CidrRange":                            rangeForm,
+	"xds.core.v3.CidrRange":                                     rangeForm,
+	"envoy.config.core.v3.Address":                              addressForm,
+	"envoy.config.core.v3.SocketAddress":                        socketForm,
+	"envoy.config.core.v3.Pipe":                                 field1("path"),
+	"envoy.config.endpoint.v3.Endpoint":                         inside("address", addressForm),
+	"envoy.config.endpoint.v3.LbEndpoint":                       inside("endpoint", inside("address", addressForm)),
+	"envoy.config.core.v3.DataSource":                           sourceForm,
+	"envoy.config.core.v3.SubstitutionFormatString":             inside("text_format_source", field1("inline_string")),
+	"envoy.config.core.v3.HeaderValue":                          headerForm,
+	"envoy.config.core.v3.HeaderValueOption":                    inside("header", headerForm),
+	"envoy.config.core.v3.ConfigSource":                         configSourceForm,
+	"envoy.config.core.v3.Node":                                 field1("id"),
+	"envoy.config.core.v3.RuntimeFeatureFlag":                   field1("default_value"),
+	"envoy.config.core.v3.RuntimeFractionalPercent":             inside("default_value", percentForm("numerator")),
+	"envoy.config.core.v3.RuntimeUInt32":                        numberForm("default_value"),
+	"envoy.config.core.v3.RuntimeDouble":                        numberForm("default_value"),
+	"envoy.config.core.v3.RuntimePercent":                       inside("default_value", percentForm("value")),
+	"envoy.config.route.v3.RouteMatch":                          pathForm,
+	"envoy.config.route.v3.RouteAction":                         field1("cluster"),
+	"envoy.config.route.v3.RetryPolicy":                         field1("retry_on"),
+	"envoy.config.route.v3.HeaderMatcher":                       field1("name"),
+	"envoy.config.route.v3.DirectResponseAction":                numberForm("status"),
+	"envoy.config.core.v3.GrpcService.EnvoyGrpc":                field1("cluster_name"),
+	"envoy.config.core.v3.TransportSocket":                      field1("name"),
+	"envoy.type.v3.Percent":                                     percentForm("value"),
+	"envoy.type.v3.FractionalPercent":                           percentForm("numerator"),
+	"envoy.type.matcher.v3.StringMatcher":                       field1("exact"),
+	"envoy.type.matcher.v3.RegexMatcher":                        field1("regex"),
+	"envoy.type.matcher.v3.PathMatcher":                         inside("path", field1("exact")),
+	"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig": field1("name"),
+}
+
+// inside writes the map of one field whose value is a map.
+func inside(field string, form func(string) string) func(string) string {
+	return func(text string) string {
+		if s := form(text); s != "" {
+			return "{" + field + ": " + s + "}"
+		}
+		return ""
+	}
+}
+
+// field1 writes the map of one field.
+func field1(field string) func(string) string {
+	return func(text string) string { return "{" + field + ": " + scalarText(text) + "}" }
+}
+
+// plainText needs no quotes in YAML.
+var plainText = regexp.MustCompile(`^[A-Za-z0-9/_.][A-Za-z0-9/_.+-]*$`)
+
+// scalarText writes text as one value of YAML's flow style.
+func scalarText(text string) string {
+	if plainText.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// rangeForm: 10.0.0.0/8.
+func rangeForm(text string) string {
+	p, err := netip.ParsePrefix(strings.TrimSpace(text))
+	if err != nil {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return ""
+		}
+		p = netip.PrefixFrom(a, a.BitLen())
+	}
+	return "{address_prefix: " + scalarText(p.Addr().String()) + ", prefix_len: " + strconv.Itoa(p.Bits()) + "}"
+}
+
+// addressForm: 127.0.0.1:80, example.com:80, :80, /run/a.sock, unix:/run/a.sock.
+func addressForm(text string) string {
+	if path, ok := strings.CutPrefix(strings.TrimPrefix(text, "unix:"), "/"); ok {
+		return "{pipe: {path: " + scalarText("/"+strings.TrimLeft(path, "/")) + "}}"
+	}
+	return inside("socket_address", socketForm)(text)
+}
+
+func socketForm(text string) string {
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		text = strings.TrimRight(rest, "/")
+	}
+	host, port := text, "..."
+	if i := strings.LastIndexByte(text, ':'); i >= 0 && strings.Trim(text[i+1:], "0123456789") == "" && (strings.Count(text, ":") == 1 || text[i-1] == ']') {
+		host, port = text[:i], text[i+1:]
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		host, port = "", text
+	}
+	if host = strings.Trim(host, "[]"); host == "" || host == "*" {
+		host = "0.0.0.0"
+	}
+	return "{address: " + scalarText(host) + ", port_value: " + port + "}"
+}
+
+// sourceForm: a file, or the text itself.
+func sourceForm(text string) string {
+	if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") {
+		return "{filename: " + scalarText(text) + "}"
+	}
+	return "{inline_string: " + scalarText(text) + "}"
+}
+
+// headerForm: name: value.
+func headerForm(text string) string {
+	key, value, ok := strings.Cut(text, ":")
+	if !ok {
+		key, value, ok = strings.Cut(text, "=")
+	}
+	if !ok {
+		return "{key: " + scalarText(text) + ", value: ...}"
+	}
+	return "{key: " + scalarText(strings.TrimSpace(key)) + ", value: " + scalarText(strings.TrimSpace(value)) + "}"
+}
+
+// configSourceForm: ads, or a file.
+func configSourceForm(text string) string {
+	switch {
+	case strings.EqualFold(text, "ads"):
+		return "{ads: {}}"
+	case strings.ContainsAny(text, "/."):
+		return "{path_config_source: {path: " + scalarText(text) + "}}"
+	}
+	return ""
+}
+
+// pathForm: the path of a route.
+func pathForm(text string) string {
+	if !strings.HasPrefix(text, "/") {
+		return ""
+	}
+	return "{prefix: " + scalarText(text) + "}"
+}
+
+// percentForm: 50 or 50%.
+func percentForm(field string) func(string) string {
+	return func(text string) string { return numberForm(field)(strings.TrimSuffix(text, "%")) }
+}
+
+func numberForm(field string) func(string) string {
+	return func(text string) string {
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			return ""
+		}
+		return "{" + field + ": " + text + "}"
+	}
+}
