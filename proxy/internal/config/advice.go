@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func meantAddress(text string) (address, advice string) {
 		return "0.0.0.0", "or '::' for those of IPv6, too"
 	case text == "localhost":
 		return "127.0.0.1", namesAdvice
-	case hostName.MatchString(text) && strings.Trim(text, "0123456789.") != "":
+	case only(text, ".-_") && strings.Trim(text, "0123456789.") != "":
 		return "", namesAdvice
 	}
 	return "", ""
@@ -57,8 +56,12 @@ func meantAddress(text string) (address, advice string) {
 
 const namesAdvice = "names are looked up only for endpoints of STRICT_DNS and LOGICAL_DNS clusters"
 
-// hostName is what a name of DNS looks like.
-var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?$`)
+// only tells whether s has letters and digits and those of more only, and is not empty.
+func only(s, more string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(more, r)
+	})
+}
 
 // meantDuration returns the duration that text was to be, as a configuration writes it, "" if it is not to be known: 5, 5S, 5 s, 1h30m,
 // 2 minutes, 0,5s.
@@ -73,10 +76,10 @@ func meantDuration(text string) string {
 	if last := s[len(s)-1]; last >= '0' && last <= '9' || last == '.' {
 		s += "s"
 	}
-	if d, err := time.ParseDuration(unitWord.ReplaceAllStringFunc(strings.TrimPrefix(s, "pt"), unitOf)); err == nil && d >= 0 {
+	if d, err := time.ParseDuration(shortUnits(strings.TrimPrefix(s, "pt"))); err == nil && d >= 0 {
 		return seconds(d)
 	}
-	if days, ok := strings.CutSuffix(unitWord.ReplaceAllStringFunc(s, unitOf), "d"); ok {
+	if days, ok := strings.CutSuffix(shortUnits(s), "d"); ok {
 		if d, err := time.ParseDuration(days + "h"); err == nil && d >= 0 && d < 1<<57 {
 			return seconds(24 * d)
 		}
@@ -84,7 +87,22 @@ func meantDuration(text string) string {
 	return ""
 }
 
-var unitWord = regexp.MustCompile(`[a-zµ]+`)
+// shortUnits puts unitOf in the place of each word of s.
+func shortUnits(s string) string {
+	isUnit := func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != '-' }
+	var b strings.Builder
+	for s != "" {
+		n := len(s) - len(strings.TrimLeftFunc(s, isUnit))
+		if n > 0 {
+			b.WriteString(unitOf(s[:n]))
+			s = s[n:]
+		}
+		n = len(s) - len(strings.TrimLeftFunc(s, func(r rune) bool { return !isUnit(r) }))
+		b.WriteString(s[:n])
+		s = s[n:]
+	}
+	return b.String()
+}
 
 // unitOf shortens the name of a unit.
 func unitOf(word string) string {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -77,12 +76,9 @@ func field1(field string) func(string) string {
 	return func(text string) string { return "{" + field + ": " + scalarText(text) + "}" }
 }
 
-// plainText needs no quotes in YAML.
-var plainText = regexp.MustCompile(`^[A-Za-z0-9/_.][A-Za-z0-9/_.+-]*$`)
-
 // scalarText writes text as one value of YAML's flow style.
 func scalarText(text string) string {
-	if plainText.MatchString(text) {
+	if only(text, "/_.+-") && text[0] != '-' {
 		return text
 	}
 	return strconv.Quote(text)
