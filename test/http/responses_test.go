@@ -256,10 +256,13 @@ func TestUpgrade(t *testing.T) {
 		p.Stats(map[string]uint64{"http.s.downstream_cx_upgrades_total": 1, "http.s.downstream_cx_upgrades_active": 1})
 		c.Close()
 		p.Stats(map[string]uint64{"http.s.downstream_cx_upgrades_active": 0})
-		// Success that is none has no body; errors have theirs.
+		// Over HTTP/1, success that is none has no body; errors have theirs.
 		for code, body := range map[string]string{"200": "", "299": "", "301": "", "404": "refused", "500": "refused"} {
 			if m.Up.Streams() && code[0] == '2' || m.Down.Streams() && code == "200" {
 				continue // there it is success
+			}
+			if m.Up.Streams() {
+				body = "refused"
 			}
 			c := ask("/no" + code)
 			got := c.Response()

@@ -16,6 +16,17 @@ func (c *Conn) CloseDelayed(reason string, wait time.Duration) {
 	c.close(network.FlushWriteAndDelay, reason, wait)
 }
 
+// CloseWithLastWords is Close with FlushWrite for a peer that did wrong: it gets what the kernel takes at the end of the pass, and no time
+// to take more.
+func (c *Conn) CloseWithLastWords(reason string) {
+	if c.state != open || c.blocked {
+		c.close(network.NoFlush, reason, 0)
+		return
+	}
+	c.close(network.FlushWrite, reason, 0)
+	c.state = leaving
+}
+
 func (c *Conn) close(t network.CloseType, reason string, wait time.Duration) {
 	if c.state > open {
 		if c.state != closed && (t == network.NoFlush || t == network.Abort) {

@@ -57,6 +57,8 @@ const (
 	open
 	// flushing: closed for the handler's purposes, what is buffered is being sent, then the socket goes.
 	flushing
+	// leaving is flushing of what the kernel takes at once.
+	leaving
 	// lingering: our FIN is out, waiting for the peer's.
 	lingering
 	closed

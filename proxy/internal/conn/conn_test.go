@@ -221,6 +221,33 @@ func TestFlushThenClose(t *testing.T) {
 	})
 }
 
+// A peer that did wrong is told so, but it cannot hold the connection by reading nothing.
+func TestLastWords(t *testing.T) {
+	overDrivers(t, func(t *testing.T, r *rig) {
+		c, s := r.pair(nil)
+		r.send(c, []byte("last words"))
+		c.c.CloseWithLastWords("done")
+		r.run("both are closed", func() bool { return s.closed == 1 && c.closed == 1 })
+		if string(s.got) != "last words" {
+			t.Errorf("got %q", s.got)
+		}
+		for _, when := range []string{"before", "then"} {
+			c, s := r.pair(nil)
+			s.c.ReadDisable(true)
+			r.send(c, pattern(16<<20))
+			if when == "before" {
+				r.settle() // until the kernel takes no more
+			}
+			c.c.CloseWithLastWords("done")
+			r.run("it is closed", func() bool { return c.closed == 1 })
+			if c.why.Reason != "done" || c.why.Remote {
+				t.Errorf("%s: closed by %+v", when, c.why)
+			}
+			s.c.Close(network.NoFlush, "")
+		}
+	})
+}
+
 func TestDelayedClose(t *testing.T) {
 	const wait = time.Minute
 	for _, tc := range []struct {

@@ -198,7 +198,7 @@ func (c *Conn) eof() {
 		return
 	}
 	c.sawEOF = true
-	if c.state == flushing {
+	if c.state == flushing || c.state == leaving {
 		return
 	}
 	if c.state == lingering {

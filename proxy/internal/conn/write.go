@@ -192,6 +192,9 @@ func (c *Conn) send(b *buffer.Buffer) bool {
 					c.aboveLimit()
 				}
 				c.checkLow()
+				if c.state == leaving {
+					c.finish()
+				}
 				return false
 			}
 			c.remoteError(e)
@@ -218,7 +221,7 @@ func (c *Conn) drained() {
 	}
 	c.checkLow()
 	switch {
-	case c.state == flushing:
+	case c.state == flushing || c.state == leaving:
 		c.flushed()
 	case c.finQueued && !c.finSent && c.state == open:
 		c.sendFin()

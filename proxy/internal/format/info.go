@@ -94,7 +94,7 @@ var infoCommands = map[string]command{
 		return n.Ended().TransportFailure
 	}),
 	"DOWNSTREAM_LOCAL_CLOSE_REASON":  connReason(downstream, func(n *network.ConnInfo) string { return n.Ended().CloseReason }),
-	"DOWNSTREAM_DETECTED_CLOSE_TYPE": connText(downstream, func(n *network.ConnInfo) string { return n.Ended().CloseType }),
+	"DOWNSTREAM_DETECTED_CLOSE_TYPE": closeType(downstream),
 
 	"DOWNSTREAM_LOCAL_ADDRESS":                      address(local),
 	"DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT":         addressIP(local),
@@ -128,8 +128,22 @@ var infoCommands = map[string]command{
 	"UPSTREAM_REQUEST_ATTEMPT_COUNT":       count(func(c *Context) uint64 { return uint64(c.Info.Attempts) }),
 	"UPSTREAM_TRANSPORT_FAILURE_REASON":    reason(func(c *Context) string { return c.Info.Upstream.Failure }),
 	"UPSTREAM_SERVER_NAME":                 connText(upstream, func(n *network.ConnInfo) string { return n.Said().ServerName }),
-	"UPSTREAM_DETECTED_CLOSE_TYPE":         connText(upstream, func(n *network.ConnInfo) string { return n.Ended().CloseType }),
+	"UPSTREAM_DETECTED_CLOSE_TYPE":         closeType(upstream),
 	"UPSTREAM_LOCAL_CLOSE_REASON":          connReason(upstream, func(n *network.ConnInfo) string { return n.Ended().CloseReason }),
+}
+
+// closeType is how a connection ended. Requests are logged before Envoy has looked how the peer did.
+func closeType(conn connOf) command {
+	return text(func(c *Context) string {
+		n := conn(c)
+		switch {
+		case n == nil:
+			return ""
+		case c.Info.Protocol != http.ProtoNone:
+			return "Normal"
+		}
+		return n.Ended().CloseType
+	})
 }
 
 // streamID is the request's identifier, as Envoy's stream id provider gives it for HTTP.

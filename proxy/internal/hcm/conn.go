@@ -47,6 +47,7 @@ type Conn struct {
 	noticed     bool // the drain sequence has begun
 	soft        bool // HTTP/1: the next response is the last
 	broken      bool // the codec has failed
+	brokenBusy  bool // and has told streams so, which are over since
 	closing     bool
 	dispatching bool // the codec is at work
 }
@@ -166,15 +167,21 @@ func (h *Conn) onCodecError(err error) {
 	}
 	h.closing = true
 	h.destroyedBusy(false)
+	if h.active == 0 && h.brokenBusy {
+		h.countBusy(false)
+	}
 	h.resetAll(http.ResetProtocolError, e)
 	h.c.CloseDelayed("", h.cfg.DelayedCloseTimeout)
 }
 
 // destroyedBusy counts that the connection ends while requests are in progress.
 func (h *Conn) destroyedBusy(remote bool) {
-	if h.active == 0 {
-		return
+	if h.active > 0 {
+		h.countBusy(remote)
 	}
+}
+
+func (h *Conn) countBusy(remote bool) {
 	st, base := h.w.Stats, &h.cfg.Stats
 	st.Inc(base.Counter(stats.HCMDownstreamCxDestroyActiveRq))
 	if remote {

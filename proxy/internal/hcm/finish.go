@@ -23,7 +23,7 @@ func (s *Stream) maybeFinish() {
 	if h.isH2 {
 		// The rest of the request is not wanted: RST_STREAM with NO_ERROR after the complete response.
 		s.noteWire()
-		s.enc.Reset(http.ResetNone)
+		s.enc.Reset(s.tunnelReset(http.ResetNone))
 		s.finish()
 		return
 	}
@@ -41,12 +41,21 @@ func (s *Stream) Reset(reason http.ResetReason) {
 	h := s.h
 	h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamRqRxReset))
 	s.noteWire()
-	s.enc.Reset(reason)
+	s.enc.Reset(s.tunnelReset(reason))
 	s.finish()
 	if !h.isH2 {
 		h.draining = true
 		h.close("")
 	}
+}
+
+// tunnelReset is the reason to reset a stream by, which for a tunnel is CONNECT_ERROR if the connection at the other end failed (RFC 9113,
+// section 8.5).
+func (s *Stream) tunnelReset(reason http.ResetReason) http.ResetReason {
+	if s.h.isH2 && (s.connect || s.upgrade) && (s.inf.Flags.Has(stream.UpstreamConnectionFailure) || s.inf.Flags.Has(stream.UpstreamConnectionTermination)) {
+		return http.ResetConnectError
+	}
+	return reason
 }
 
 // finish is the end of a request: filters are told, the numbers counted, the log written, everything given back.

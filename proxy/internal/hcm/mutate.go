@@ -117,9 +117,13 @@ func (s *Stream) scheme(head *http.HeaderMap) {
 	if f := head.Find(http.Scheme); f != nil {
 		switch f.Value {
 		case "http", "https":
-		default:
-			head.Replace(f, s.arena.Copy(lower(nil, f.Value)))
+			return
 		}
+		if http.EqualFold(f.Value, "http") || http.EqualFold(f.Value, "https") {
+			head.Replace(f, s.arena.Copy(lower(nil, f.Value)))
+			return
+		}
+		head.Replace(f, schemeOf(head.Get(http.XForwardedProto), s.h.scheme())) // no request of ours
 		return
 	}
 	head.AddConst(http.Scheme, schemeOf(head.Get(http.XForwardedProto), s.h.scheme()))

@@ -178,6 +178,9 @@ func (s *Stream) DecodeHeaders(head *http.HeaderMap, end bool) {
 	if !allowed {
 		// What the client sends next may be of the other protocol, so nothing more is read.
 		s.closeAfter = true
+		if h.isH2 {
+			h.startDrain()
+		}
 		h.w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqWsOnNonWsRoute))
 		s.directReply(403, "", "upgrade_failed")
 		return
@@ -274,7 +277,7 @@ func (s *Stream) OnReset(reason http.ResetReason, details string) {
 		// NO_ERROR: the client has enough of it.
 	case reason == http.ResetRemote || reason == http.ResetRemoteRefused || reason == http.ResetConnectError:
 		s.inf.Flags.Set(stream.DownstreamRemoteReset)
-		if s.inf.Details == "" || !s.sentHeaders {
+		if s.inf.Details == "" || s.inf.Details == unknownError && !s.sentHeaders {
 			s.inf.Details = "http2.remote_reset"
 			if reason == http.ResetRemoteRefused {
 				s.inf.Details = "http2.remote_refuse"
@@ -282,11 +285,17 @@ func (s *Stream) OnReset(reason http.ResetReason, details string) {
 		}
 	case reason == http.ResetProtocolError:
 		s.inf.Flags.Set(stream.DownstreamProtocolError)
+		s.h.brokenBusy = s.h.brokenBusy || details != "http2.remote_reset"
+	case reason == http.ResetLocal && details != "":
+		s.inf.Flags.Set(stream.DownstreamProtocolError)
 	}
 	h := s.h
 	s.finish()
 	h.checkPremature()
 }
+
+// unknownError are the details of what the codec's library finds by itself.
+const unknownError = "http2.unknown.nghttp2.error"
 
 // onConnectionEnd: the connection dies under the stream.
 func (s *Stream) onConnectionEnd(reason http.ResetReason, cause *codec.Err) {

@@ -347,8 +347,13 @@ func (c *Conn) OnData(b []byte) int {
 	switch {
 	case err != nil:
 		c.count(stats.ClusterUpstreamCxProtocolError)
-		// Bytes after the end of a response spoil the connection, not the response.
-		c.broken = had > 0 && err != error(h1.ErrExtraneous)
+		// Bytes after the end of a response spoil the connection, not the response. HTTP/2 has told its streams, and counts them there.
+		c.broken = had > 0 && err != error(h1.ErrExtraneous) && c.protocol != http.HTTP2
+		if c.protocol == http.HTTP2 {
+			c.unlist()
+			c.nc.CloseWithLastWords("") // GOAWAY says what was wrong
+			return n
+		}
 		c.close("")
 	case c.state == leaving && c.active == 0:
 		c.close("")

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	nethttp "net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,8 +69,39 @@ func TestGoAway(t *testing.T) {
 		if a.status != 200 || b.status != 200 || a.conn == b.conn {
 			r.t.Errorf("got %d and %d", a.status, b.status)
 		}
-		r.want(map[string]string{"upstream_cx_total": "2", "upstream_cx_close_notify": "1"})
+		r.want(map[string]string{"upstream_cx_total": "2", "upstream_cx_close_notify": "1", "upstream_cx_protocol_error": "0"})
 		p.Drain()
+	})
+}
+
+// A server that breaks the rules hears of it, and its streams count as reset by us, not as those of a connection that was lost.
+func TestBadServer(t *testing.T) {
+	overDrivers(t, func(r *rig) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		said := make(chan string, 1)
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				said <- err.Error()
+				return
+			}
+			defer func() { _ = c.Close() }()
+			_, _ = io.WriteString(c, "this is not the protocol")
+			b, _ := io.ReadAll(c)
+			said <- string(b)
+		}()
+		p := r.pool(hostOf(l.Addr()), pool.HTTP2)
+		a := r.call(p, "/")
+		r.run("reset", allDone(a))
+		r.run("closed", func() bool { return p.Connections() == 0 })
+		if got := <-said; !strings.HasSuffix(got, "too large frame size") {
+			r.t.Errorf("the server got %q", got)
+		}
+		r.want(map[string]string{"upstream_cx_protocol_error": "1", "upstream_cx_destroy_local": "1", "upstream_cx_destroy_with_active_rq": "0"})
 	})
 }
 

@@ -81,7 +81,7 @@ func (p *Pool) Start(r *Request) {
 	}
 	if !p.breakers.Pending.TryAcquire() {
 		p.w.Stats.Inc(p.s.Stats.Counter(stats.ClusterUpstreamRqPendingOverflow))
-		r.CB.OnPoolFailure(http.ResetOverflow, "", p.host)
+		r.CB.OnPoolFailure(http.ResetOverflow, "", nil)
 		return
 	}
 	p.enqueue(r)

@@ -281,16 +281,6 @@ func (a *attempt) touch() {
 	}
 }
 
-// OnPoolFailure is the pool's: there is no stream.
-func (a *attempt) OnPoolFailure(reason http.ResetReason, failure string, h *host.Host) {
-	a.waiting = false
-	if h != nil {
-		a.host = h
-	}
-	a.up.Failure = failure
-	a.r.onReset(a, reason, failure)
-}
-
 // Decode1xx is the codec's.
 func (a *attempt) Decode1xx(h *http.HeaderMap) {
 	if a.chained {
@@ -419,17 +409,6 @@ func (a *attempt) answerTrailers(t *http.HeaderMap) {
 	r.settle(a, t)
 	r.complete(a)
 	r.cb.EncodeTrailers(t)
-}
-
-// OnReset is the codec's: the stream broke.
-func (a *attempt) OnReset(reason http.ResetReason, details string) {
-	a.closeStream()
-	a.enc = nil
-	r := a.r
-	if reason == http.ResetRemote || reason == http.ResetRemoteRefused {
-		r.inc(stats.ClusterUpstreamRqRxReset)
-	}
-	r.onReset(a, reason, details)
 }
 
 // OnAboveHighWatermark and OnBelowLowWatermark are the codec's: the upstream does not keep up with the request.

@@ -150,7 +150,7 @@ func (r *Router) settleOn(a *attempt) {
 // handshake looks at the answer to a WebSocket handshake: anything but success and errors ends the matter without a body, since there
 // is nothing that it could be about (RFC 6455, section 4.1). false: the request was answered.
 func (r *Router) handshake(a *attempt, h *http.HeaderMap, code int) bool {
-	if code == 101 || code >= 400 || a.up.Protocol != http.HTTP11 && code == 200 {
+	if code == 101 || code >= 400 || a.up.Protocol == http.HTTP2 {
 		return true
 	}
 	var said http.HeaderMap // the attempt's own goes with it
@@ -401,7 +401,8 @@ func (r *Router) onReset(a *attempt, reason http.ResetReason, failure string) {
 	a.drop()
 	if r.sent {
 		r.info.Details = details
-		r.cb.ResetStream(reason)
+		// What befell the upstream is not the client's doing: it hears of an internal error only.
+		r.cb.ResetStream(http.ResetLocal)
 		return
 	}
 	body := "upstream connect error or disconnect/reset before headers. reset reason: " + reason.String()

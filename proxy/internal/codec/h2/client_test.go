@@ -12,6 +12,10 @@ import (
 func began(t *testing.T, opts h2.Options, paths ...string) (*client, *wire) {
 	c := newClient(t, opts)
 	for _, p := range paths {
+		if p == "/tunnel" {
+			c.request(false, ":method=CONNECT", ":authority=a")
+			continue
+		}
 		method := "GET"
 		if strings.HasPrefix(p, "/head") {
 			method = "HEAD"
@@ -48,7 +52,9 @@ func TestResponses(t *testing.T) {
 		{"304 with length", "/", func(w *wire) { w.headers(1, true, ":status=304", "content-length=20") },
 			"1 headers :status=\"304\" content-length=\"20\" END\ndone true", ""},
 		{"204 with length 0", "/", func(w *wire) { w.headers(1, true, ":status=204", "content-length=0") },
-			"1 headers :status=\"204\" content-length=\"0\" END\ndone true", ""},
+			"1 headers :status=\"204\" END\ndone true", ""},
+		{"tunnel with length", "/tunnel", func(w *wire) { w.headers(1, false, ":status=201", "content-length=2").data(1, true, "abc") },
+			"1 headers :status=\"201\"\n1 data \"abc\" END", ""},
 		{"grpc trailers only", "/", func(w *wire) { w.headers(1, true, ":status=200", "grpc-status=3") },
 			"1 headers :status=\"200\" grpc-status=\"3\" END\ndone true", ""},
 		{"host is a plain field", "/", func(w *wire) { w.headers(1, true, ":status=200", "host=x") }, "1 headers :status=\"200\" host=\"x\" END\ndone true", ""},

@@ -252,7 +252,9 @@ func (s *session) goAway(notice bool) {
 	}
 	s.sentGoAway = true
 	s.lastSent = last
-	s.inc(hstats.HTTP2GoawaySent)
+	if !notice {
+		s.inc(hstats.HTTP2GoawaySent)
+	}
 	s.writeGoAway(last, codeNo, "")
 }
 

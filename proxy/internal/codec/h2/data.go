@@ -87,8 +87,7 @@ func (s *session) acceptData(f *frameHeader, body uint32) bool {
 	st.received += int64(body)
 	if st.contentLength >= 0 && (st.received > st.contentLength || f.flags&flagEndStream != 0 && st.received != st.contentLength) {
 		// Envoy's library resets the stream here, whatever is configured.
-		s.count(errLengthMismatch)
-		s.streamError(st, errLengthMismatch)
+		s.streamError(st, errBodyLength)
 		return false
 	}
 	return true

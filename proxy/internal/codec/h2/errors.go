@@ -27,6 +27,7 @@ const (
 	detailsMessaging  = "http2.violation.of.messaging.rule"
 	detailsHeader     = "http2.invalid.header.field"
 	detailsTooMany    = "http2.too_many_headers"
+	detailsTooLarge   = "http2.header_list_size_too_large"
 	detailsUnderscore = "http2.unexpected_underscore"
 	detailsEmpty      = "http2.inbound_empty_frames_flood"
 	detailsOutbound   = "http2.outbound_frames_flood"
@@ -104,8 +105,12 @@ var (
 
 // Errors of one stream that never touch the connection.
 var (
-	errOverflow = &codec.Err{Text: "header list is too large", Details: detailsTooMany, H2Code: codeInternal,
+	errTooMany = &codec.Err{Text: "too many headers", Details: detailsTooMany, H2Code: codeInternal,
 		Reason: http.ResetRemote, Stat: "header_overflow"}
+	errTooLarge = &codec.Err{Text: "header list is too large", Details: detailsTooLarge, H2Code: codeInternal,
+		Reason: http.ResetRemote, Stat: "header_list_size_too_large"}
+	errBodyLength = &codec.Err{Text: "content-length does not match the body", Details: detailsReset, H2Code: codeProtocol,
+		Reason: http.ResetProtocolError}
 	errStreamWindow    = &codec.Err{Text: "stream window", Details: detailsUnknown, H2Code: codeFlowControl, Reason: http.ResetRemote}
 	errStreamOverflow  = &codec.Err{Text: "WINDOW_UPDATE: stream window overflow", Details: detailsUnknown, H2Code: codeFlowControl, Reason: http.ResetRemote}
 	errStreamIncrement = &codec.Err{Text: "WINDOW_UPDATE: window_size_increment == 0", Details: detailsUnknown, H2Code: codeProtocol, Reason: http.ResetRemote}

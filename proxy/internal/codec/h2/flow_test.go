@@ -215,6 +215,37 @@ func TestResetWhileWaiting(t *testing.T) {
 	eq(t, "events", s.drain(), "")
 }
 
+// TestAnswerBeforeTheEnd: a client is asked to stop only if what has been read already does not end its request.
+func TestAnswerBeforeTheEnd(t *testing.T) {
+	const stop = "\n1 RST_STREAM NO_ERROR"
+	for name, tt := range map[string]struct {
+		in   func(w *wire)
+		want string
+	}{
+		"goes on":           {func(w *wire) { w.post(1) }, okFrames + stop},
+		"has more":          {func(w *wire) { w.post(1).data(1, false, "a") }, okFrames + stop},
+		"ends at once":      {func(w *wire) { w.post(1).data(1, false, "a").data(1, true, "b") }, okFrames},
+		"ends in trailers":  {func(w *wire) { w.post(1).data(1, false, "a").headers(1, true, "x-t=1") }, okFrames},
+		"was reset at once": {func(w *wire) { w.post(1).raw(3, 0, 1, "\x00\x00\x00\x08") }, okFrames},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := begin(t, h2.DefaultOptions(), 65535, false)
+			s.on = func(x *serverStream, e string) {
+				if strings.HasPrefix(e, "headers") {
+					x.respond("200", "ok")
+					x.x.Reset(http.ResetNone)
+				}
+			}
+			tt.in(w)
+			s.feed(w.bytes())
+			eq(t, "frames", w.read(t, s.out.take()), tt.want)
+			if n := s.c.Active(); n != 0 {
+				t.Errorf("%d streams are left", n)
+			}
+		})
+	}
+}
+
 // TestResetOfAnEnd: an ended response that waits for windows can be given up all the same.
 func TestResetOfAnEnd(t *testing.T) {
 	s, w := begin(t, h2.DefaultOptions(), 3, true, 1)

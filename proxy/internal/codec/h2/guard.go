@@ -138,6 +138,7 @@ func (s *session) inc(i stats.CounterIndex) {
 var errStats = map[string]stats.CounterIndex{
 	"rx_messaging_error":                            hstats.HTTP2RxMessagingError,
 	"header_overflow":                               hstats.HTTP2HeaderOverflow,
+	"header_list_size_too_large":                    hstats.HTTP2HeaderListSizeTooLarge,
 	"stream_refused_errors":                         hstats.HTTP2StreamRefusedErrors,
 	"requests_rejected_with_underscores_in_headers": hstats.HTTP2RequestsRejectedWithUnderscoresInHeaders,
 	"inbound_empty_frames_flood":                    hstats.HTTP2InboundEmptyFramesFlood,

@@ -217,7 +217,7 @@ func (s *session) decode(p []byte) (n int, ok bool) {
 		if err := s.field(&f); err != nil {
 			st := b.st
 			b.st, arena = nil, nil
-			if err == errOverflow || err == errUnderscore {
+			if err == errTooMany || err == errTooLarge || err == errUnderscore {
 				s.count(err)
 				s.streamError(st, err)
 			} else {
@@ -267,8 +267,11 @@ func (s *session) field(f *hpack.Field) *codec.Err {
 		}
 	}
 	m.AddView(f.ID, f.Name, f.Value)
-	if m.Size() > int(s.opts.MaxHeaderBytes) || m.Len() > int(s.opts.MaxHeaders) {
-		return errOverflow
+	if m.Size() > int(s.opts.MaxHeaderBytes) {
+		return errTooLarge
+	}
+	if m.Len() > int(s.opts.MaxHeaders) {
+		return errTooMany
 	}
 	return nil
 }
@@ -367,8 +370,8 @@ func (s *session) endBlock() {
 	}
 	b.st = nil
 	st.bytes.Received += b.bytes
-	st.bytes.HeaderReceived += b.bytes
 	if b.trailers {
+		st.bytes.HeaderReceived += b.bytes
 		s.endTrailers(st)
 		return
 	}
@@ -403,6 +406,7 @@ func (s *session) endRequest(st *stream) {
 		s.invalid(st, err)
 		return
 	}
+	st.bytes.HeaderReceived += s.block.bytes
 	st.headDone = true
 	st.remoteEnd = end
 	if m.Has(http.Protocol) {
@@ -418,6 +422,7 @@ func (s *session) endResponse(st *stream) {
 		s.invalid(st, err)
 		return
 	}
+	st.bytes.HeaderReceived += s.block.bytes
 	if st.h.Get(http.Status)[0] == '1' {
 		st.informational++
 		st.contentLength = -1

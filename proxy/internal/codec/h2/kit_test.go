@@ -465,6 +465,7 @@ var counterNames = map[stats.CounterID]string{
 	stats.CounterID(hstats.HTTP2RxMessagingError):               "rx_messaging_error",
 	stats.CounterID(hstats.HTTP2InboundEmptyFramesFlood):        "inbound_empty_frames_flood",
 	stats.CounterID(hstats.HTTP2HeaderOverflow):                 "header_overflow",
+	stats.CounterID(hstats.HTTP2HeaderListSizeTooLarge):         "header_list_size_too_large",
 	stats.CounterID(hstats.HTTP2TxReset):                        "tx_reset",
 	stats.CounterID(hstats.HTTP2RxReset):                        "rx_reset",
 	stats.CounterID(hstats.HTTP2Trailers):                       "trailers",

@@ -1,6 +1,7 @@
 package h2_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -243,8 +244,12 @@ func TestErrorsAreCounted(t *testing.T) {
 		"rx_messaging_error":         func(w *wire) { w.get(1, "X=1") },
 		"inbound_empty_frames_flood": func(w *wire) { hang(w, false).data(1, false, "").data(1, false, "") },
 		"header_overflow tx_reset":   func(w *wire) { w.get(1, strings.Split(strings.Repeat("a=b ", 100), " ")[:100]...) },
-		"rx_reset":                   func(w *wire) { hang(w, true).raw(3, 0, 1, "1234") },
-		"trailers":                   func(w *wire) { hang(w, false).headers(1, true, "x=y") },
+		"header_list_size_too_large tx_reset": func(w *wire) {
+			w.get(1, slices.Repeat([]string{"a=" + strings.Repeat("0", 3000)}, 25)...)
+		},
+		"tx_reset": func(w *wire) { w.post(1, "content-length=1").data(1, true, "ab") },
+		"rx_reset": func(w *wire) { hang(w, true).raw(3, 0, 1, "1234") },
+		"trailers": func(w *wire) { hang(w, false).headers(1, true, "x=y") },
 		"inbound_window_update_frames_flood": func(w *wire) {
 			w.buf.WriteString(strings.Repeat("\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x01", 6))
 		},

@@ -61,7 +61,11 @@ func hang(w *wire, e bool) *wire {
 	return w.headers(1, e, ":method=POST", ":scheme=http", ":path=/hang", ":authority=a")
 }
 
-const badHeader, badMessage = `1 reset "protocol error" http2.invalid.header.field`, `1 reset "protocol error" http2.violation.of.messaging.rule`
+const (
+	badHeader  = `1 reset "protocol error" http2.invalid.header.field`
+	badMessage = `1 reset "protocol error" http2.violation.of.messaging.rule`
+	badBody    = `1 reset "protocol error" http2.remote_reset`
+)
 
 // TestRequestHead: what a request's head may look like (RFC 9113, section 8). By default a bad one ends the connection without GOAWAY.
 func TestRequestHead(t *testing.T) {
@@ -111,8 +115,10 @@ func TestRequestHead(t *testing.T) {
 		bad("content-length twice", head("content-length=0", "content-length=0"), "invalid content-length"),
 		bad("authority empty", with(3, ":authority="), "invalid pseudo header"),
 		bad("authority with path", with(3, ":authority=a/b"), "invalid pseudo header"),
+		bad("authority with a user", with(3, ":authority=u@a"), "invalid pseudo header"),
 		bad("authority above ASCII", with(3, ":authority=a\x80"), "invalid pseudo header"),
 		bad("host empty", reqHead(true, ":method=GET", ":scheme=http", ":path=/", "host="), "invalid header value"),
+		bad("host with a user", head("host=u@a"), "invalid header value"),
 		bad("host bad", head("host=a/b"), "invalid header value"),
 		bad("host twice", reqHead(true, ":method=GET", ":scheme=http", ":path=/", "host=b", "host=c"), "invalid header value"),
 		bad("path twice", reqHead(true, ":method=GET", ":scheme=http", ":path=/", ":path=/", ":authority=a"), "invalid pseudo header"),
@@ -157,14 +163,15 @@ func TestBody(t *testing.T) {
 		{"right length", func(w *wire) { hangPost(w, "content-length=5").data(1, false, "ab").data(1, true, "cde") }, "", "",
 			long + "1 data \"ab\"\n1 data \"cde\" END"},
 		{"too short", func(w *wire) { hangPost(w, "content-length=5").data(1, true, "ab") }, "1 RST_STREAM PROTOCOL_ERROR", "",
-			long + badMessage},
+			long + badBody},
 		{"too long", func(w *wire) { hangPost(w, "content-length=5").data(1, false, "abcdef") }, "1 RST_STREAM PROTOCOL_ERROR", "",
-			long + badMessage},
+			long + badBody},
 		{"too short with trailers", func(w *wire) { hangPost(w, "content-length=5").data(1, false, "ab").headers(1, true, "x-t=1") }, "",
 			"content-length does not match the body", long + "1 data \"ab\"\n" + badMessage},
 		{"trailers do not end", func(w *wire) { hangPost(w).headers(1, false, "x-t=1") }, "", "trailers without END_STREAM", post + badMessage},
 		{"pseudo in trailers", func(w *wire) { hangPost(w).headers(1, true, ":path=/") }, "", "invalid pseudo header", post + badHeader},
 		{"connection in trailers", func(w *wire) { hangPost(w).headers(1, true, "connection=x") }, "", "connection-specific header", post + badHeader},
+		{"window update of 0", func(w *wire) { hang(w, false).raw(8, 0, 1, "\x00\x00\x00\x00") }, "1 RST_STREAM PROTOCOL_ERROR", "", "*"},
 		{"data after end", func(w *wire) { hang(w, true).data(1, false, "x") }, "1 RST_STREAM STREAM_CLOSED", "", "*"},
 		{"trailers after end", func(w *wire) { hang(w, true).headers(1, true, "x-t=1") }, "1 RST_STREAM STREAM_CLOSED", "", "*"},
 		{"data on a closed stream", func(w *wire) { w.get(1).data(1, false, "x").get(3) }, okFrames + "\n" + strings.ReplaceAll(okFrames, "1 ", "3 "), "", "*"},

@@ -60,6 +60,10 @@ type session struct {
 	peerConnect  bool // SETTINGS_ENABLE_CONNECT_PROTOCOL of the peer
 	gotSettings  bool
 
+	// answered are streams that were answered while dispatch runs, before their requests had ended. Those that have not by its end are reset.
+	answered    []*stream
+	dispatching bool
+
 	guard  guard
 	onPong func(data uint64)
 }
@@ -104,12 +108,17 @@ func (s *session) dispatch(b []byte) (int, error) {
 		s.takeCredit()
 	}
 	n := 0
+	s.dispatching = true
 	for s.err == nil && !s.dead {
 		k := s.step(b[n:])
 		if k == 0 {
 			break
 		}
 		n += k
+	}
+	s.dispatching = false
+	if len(s.answered) > 0 {
+		s.endAnswered()
 	}
 	if s.err != nil {
 		return n, s.err
@@ -118,6 +127,17 @@ func (s *session) dispatch(b []byte) (int, error) {
 		s.updateConnWindow()
 	}
 	return n, nil
+}
+
+// endAnswered resets the streams of which the rest of the request is not wanted.
+func (s *session) endAnswered() {
+	for i, st := range s.answered {
+		s.answered[i] = nil
+		if !st.closed {
+			st.reset(http.ResetNone)
+		}
+	}
+	s.answered = s.answered[:0]
 }
 
 // step takes one step of the state machine and returns how many bytes it consumed, 0 if it needs more.

@@ -144,6 +144,12 @@ func (st *stream) reset(reason http.ResetReason) {
 		return
 	}
 	s := st.s
+	if reason == http.ResetNone && s.dispatching && st.localEndSent && s.server != nil {
+		// The end of the request may lie in what has been read already: then there is nothing to say.
+		st.dec, st.req = nopDecoder{}, nil
+		s.answered = append(s.answered, st)
+		return
+	}
 	if st.localEnd && !st.localEndSent && st.deferred == http.ResetNone && reason != http.ResetOverload && st.id != 0 {
 		st.deferred = reason
 		st.dec, st.req, st.res = nopDecoder{}, nil, nil

@@ -30,7 +30,7 @@ func makeClasses() (t [256]uint8) {
 		}
 	}
 	add(classMethod, "!#$%&'*+-.^_`|~")
-	add(classAuthority, "!$%&'()*+,-.:;=@[]_~")
+	add(classAuthority, "!$%&'()*+,-.:;=[]_~") // no user information (RFC 9113, section 8.3.1)
 	add(classScheme, "+-.")
 	return t
 }
@@ -131,7 +131,9 @@ func (s *session) checkResponse(st *stream, m *http.HeaderMap, end bool) *codec.
 		}
 		return nil
 	case status[0] == '2' && st.isConnect:
+		// A tunnel has no length (RFC 9110, section 9.3.6).
 		st.contentLength = -1
+		m.Remove(http.ContentLength)
 	case st.isHead || status == "304":
 		// The length is that of the body that a GET would have; there must be none here.
 		st.contentLength = 0
@@ -140,6 +142,7 @@ func (s *session) checkResponse(st *stream, m *http.HeaderMap, end bool) *codec.
 			return errContentLength
 		}
 		st.contentLength = 0
+		m.Remove(http.ContentLength) // RFC 9110, section 8.6
 	}
 	if end && st.contentLength > 0 {
 		return errLengthMismatch
