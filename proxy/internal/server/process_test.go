@@ -401,8 +401,11 @@ static_resources:
 		t.Errorf("%+v", c)
 	}
 	r.s.refresh()
-	if got := r.get("/stats?filter=ssl.certificate").text; got != "" {
-		t.Errorf("a statistic of each certificate: take its row out of docs/differs.md: %s", got)
+	at := epoch.Add(30 * 24 * time.Hour).Unix()
+	want := fmt.Sprintf("listener.127.0.0.1_24002.ssl.certificate.unnamed_ca_cert_e3b0c442.expiration_unix_time_seconds: %d\n"+
+		"listener.127.0.0.1_24002.ssl.certificate.unnamed_cert_e3b0c442.expiration_unix_time_seconds: %d\n", at, at)
+	if got := r.get("/stats?usedonly&filter=ssl.certificate").text; got != want {
+		t.Error(got)
 	}
 	if got := r.get("/stats?filter=server.days").text; got != "server.days_until_first_cert_expiring: 28\n" {
 		t.Error(got)

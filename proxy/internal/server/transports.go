@@ -18,7 +18,7 @@ import (
 )
 
 func (s *Server) tlsDeps(scope astats.Scope) tls.Deps {
-	return tls.Deps{Scope: scope, Secrets: s.dynamic.secrets, Match: func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error) {
+	return tls.Deps{Scope: scope, Secrets: s.dynamic.secrets, SetGauge: s.store.SetGauge, Match: func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error) {
 		return route.StringMatcher(m)
 	}}
 }

@@ -40,6 +40,12 @@ var SSL = api.MustTemplate("ssl", append([]api.Entry{
 	api.Counter(SSLOcspStapleResponses, "ocsp_staple_responses"),
 }, sslNames()...)...)
 
+// SSLCertificateExpiration is the only gauge of SSLCertificate.
+const SSLCertificateExpiration api.GaugeIndex = 0
+
+// SSLCertificate is "listener.<address>.ssl.certificate.<name>." and the same of clusters.
+var SSLCertificate = api.MustTemplate("ssl certificate", api.Gauge(SSLCertificateExpiration, "expiration_unix_time_seconds"))
+
 // Indices of SSLFactory.
 const (
 	SSLFactoryDownstreamContextSecretsNotReady api.CounterIndex = 0

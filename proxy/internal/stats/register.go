@@ -50,6 +50,11 @@ func (sc scope) Scope(name string) api.Scope {
 	return scope{store: sc.store, prefix: sc.prefix + name}
 }
 
+// Literal is Scope for a name that stays as it is.
+func (sc scope) Literal(name string) api.Scope {
+	return scope{store: sc.store, prefix: sc.prefix + name + "."}
+}
+
 func (sc scope) Counter(name string) api.CounterID {
 	return sc.store.register(sc.prefix+sanitize(name), singleCounter).Counter(0)
 }

@@ -30,6 +30,8 @@ type Deps struct {
 	Match func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error)
 	// Secrets finds the secrets of sds_secret_config entries; nil: there are none.
 	Secrets Secrets
+	// SetGauge gives a gauge its value, as stats.Store does; nil: nobody is told when certificates end.
+	SetGauge func(id astats.GaugeID, v uint64)
 }
 
 // Secrets finds secrets by configuration.
@@ -252,6 +254,7 @@ type builder struct {
 	validPath string
 	changed   func() error
 	stats     astats.GroupBase
+	expiries  map[string]astats.GaugeID // by the names of certificates
 	release   []func()
 }
 
@@ -393,6 +396,7 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
 		return nil, config.At("tls_params", err)
 	}
+	b.tellExpiries()
 	return cfg, nil
 }
 
