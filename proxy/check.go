@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -58,8 +59,23 @@ func Check(path string, o LoadOptions, opts ...Option) *Report {
 	if most <= 0 {
 		most = config.DefaultMaxErrors
 	}
+	old := map[string]*repeated{} // by what is said of a deprecated field
+	defer func() {
+		for _, x := range old {
+			if x.times > 0 {
+				r.Notes[x.at].Msg += fmt.Sprintf("; so in %d places", x.times+1)
+			}
+		}
+	}()
 	o.note = func(p Problem) {
 		p.Classify()
+		if p.Kind == Deprecated && old[p.Msg] != nil {
+			old[p.Msg].times++
+			return
+		}
+		if p.Kind == Deprecated && len(r.Notes) < most {
+			old[p.Msg] = &repeated{at: len(r.Notes)}
+		}
 		if len(r.Notes) < most {
 			r.Notes = append(r.Notes, p)
 		}
@@ -75,6 +91,9 @@ func Check(path string, o LoadOptions, opts ...Option) *Report {
 	r.Problems, r.More = config.List(err), config.More(err)
 	return r
 }
+
+// repeated is a note at r.Notes[at] that holds for more places.
+type repeated struct{ at, times int }
 
 // WithoutLogFiles is for Check: an access log's file that does not exist is not created, only its folder is looked at.
 func WithoutLogFiles() Option {

@@ -55,6 +55,18 @@ func (o *LoadOptions) tell(f func(text string), e *config.Error) {
 	}
 }
 
+// deprecated tells of a deprecated field: a log has Envoy's words.
+func (o *LoadOptions) deprecated(e *config.Error, said string) {
+	if o.OnDeprecated != nil {
+		log := *e
+		log.Msg = said
+		o.OnDeprecated(log.Error())
+	}
+	if o.note != nil {
+		o.note(*e)
+	}
+}
+
 // LoadWith is Load with options.
 func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 	unknown := new(int)
@@ -67,7 +79,7 @@ func LoadWith(path string, o LoadOptions) (*Bootstrap, error) {
 		opts.OnRepeated = func(e *config.Error) { o.note(*e) }
 	}
 	if o.OnDeprecated != nil || o.note != nil {
-		opts.OnDeprecated = func(e *config.Error) { o.tell(o.OnDeprecated, e) }
+		opts.OnDeprecated = o.deprecated
 	}
 	s, err := config.Open(path, opts)
 	if err != nil {

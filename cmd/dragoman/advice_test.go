@@ -59,3 +59,13 @@ func TestCheckAdvises(t *testing.T) {
 		}
 	}
 }
+
+// A deprecated field is a short note, one for all its places.
+func TestCheckNotesDeprecatedFieldsOnce(t *testing.T) {
+	path := file(t, "a.yaml", "static_resources: {clusters: [{name: a, type: STRICT_DNS, respect_dns_ttl: true}, {name: b, type: STRICT_DNS, respect_dns_ttl: true}]}")
+	_, out, _ := command(t, "", "check", path)
+	if want := "a.yaml:1:59: 'respect_dns_ttl' is deprecated: set it in a cluster_type of envoy.extensions.clusters.dns.v3.DnsCluster; so in 2 places\n"; !strings.Contains(out, want) ||
+		strings.Count(out, "deprecated") != 1 {
+		t.Errorf("no %q in\n%s", want, out)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -132,17 +131,16 @@ func fileFormat(c *filev3.FileAccessLog, d *Deps) (*format.Format, error) {
 		if f.Format == "" {
 			break
 		}
-		return format.ParseText(f.Format, d.Format)
+		x, err := format.ParseText(f.Format, d.Format)
+		return x, config.At("format", err)
 	case *filev3.FileAccessLog_JsonFormat: //nolint:staticcheck // deprecated, and used
-		return jsonFormat(f.JsonFormat, d)
+		x, err := format.ParseJSON(f.JsonFormat.AsMap(), d.Format)
+		return x, config.At("json_format", err)
 	case *filev3.FileAccessLog_TypedJsonFormat: //nolint:staticcheck // deprecated, and used
-		return jsonFormat(f.TypedJsonFormat, d)
+		x, err := format.ParseJSON(f.TypedJsonFormat.AsMap(), d.Format)
+		return x, config.At("typed_json_format", err)
 	}
 	return formatOrDefault(nil, d)
-}
-
-func jsonFormat(s *structpb.Struct, d *Deps) (*format.Format, error) {
-	return format.ParseJSON(s.AsMap(), d.Format)
 }
 
 // unregistered is the error about an access log that there is not.

@@ -316,17 +316,6 @@ func (e *encoder) note(tell func(*Error), c yamlpos.Node, place func(yamlpos.Nod
 	tell(&x)
 }
 
-// deprecated tells of a deprecated field, in Envoy's words.
-func (e *encoder) deprecated(c yamlpos.Node, f *field) {
-	parent := f.desc.ContainingMessage()
-	file := f.desc.ParentFile().Path()
-	e.note(e.opts.OnDeprecated, c, e.tree.KeyPos, Error{
-		Kind: Deprecated,
-		Msg: "Deprecated field: type " + string(parent.FullName()) + " Using deprecated option '" + string(f.desc.FullName()) +
-			"' from file " + file[strings.LastIndexByte(file, '/')+1:] + ". This configuration will be removed from Envoy soon.",
-	})
-}
-
 func (e *encoder) oneofConflict(c yamlpos.Node, f *field) {
 	o := f.desc.ContainingOneof()
 	names := make([]string, o.Fields().Len())

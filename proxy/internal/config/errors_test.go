@@ -16,7 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -119,13 +122,36 @@ func TestUnknownFieldsMayBeAllowed(t *testing.T) {
 
 func TestDeprecatedFieldsAreTold(t *testing.T) {
 	var notes []string
-	opts := config.Options{OnDeprecated: func(e *config.Error) { notes = append(notes, e.Error()) }}
+	opts := config.Options{OnDeprecated: func(e *config.Error, said string) { notes = append(notes, e.Error(), said) }}
 	path := write(t, "b.yaml", []byte("static_resources: {clusters: [{name: a, connect_timeout: 1s, track_timeout_budgets: true}]}"))
 	if _, _, err := config.Load(path, opts); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{path + ":1:62: static_resources.clusters[0].track_timeout_budgets: Deprecated field: type envoy.config.cluster.v3.Cluster Using deprecated option 'envoy.config.cluster.v3.Cluster.track_timeout_budgets' from file cluster.proto. This configuration will be removed from Envoy soon."}, notes); diff != "" {
+	if diff := cmp.Diff([]string{path + ":1:62: static_resources.clusters[0].track_timeout_budgets: 'track_timeout_budgets' is deprecated: set timeout_budgets in track_cluster_stats",
+		"Deprecated field: type envoy.config.cluster.v3.Cluster Using deprecated option 'envoy.config.cluster.v3.Cluster.track_timeout_budgets' from file cluster.proto. This configuration will be removed from Envoy soon."}, notes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Each row is about a deprecated field, and a field that it names alone is one of the same message.
+func TestReplacements(t *testing.T) {
+	for name, now := range config.Replacements {
+		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+		if err != nil {
+			if _, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name).Parent()); err == nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue // of a message that is not linked in
+		}
+		if o, ok := d.Options().(*descriptorpb.FieldOptions); !ok || !o.GetDeprecated() || now == "" {
+			t.Errorf("%s: %q", name, now)
+		}
+		field, ok := strings.CutPrefix(now, "set ")
+		if field, _, _ = strings.Cut(field, " "); ok && now == "set "+field {
+			if parent := d.Parent().(protoreflect.MessageDescriptor); parent.Fields().ByName(protoreflect.Name(field)) == nil {
+				t.Errorf("%s: there is no %s", name, field)
+			}
+		}
 	}
 }
 
@@ -148,7 +174,7 @@ func TestManyMistakesAreCheap(t *testing.T) {
 	data := strings.ReplaceAll(string(scaled(10000)), `"type": "STATIC"`, `"track_timeout_budgets": true, "bogus": 1, "lb_policy": "NOPE", "dns_refresh_rate": "0s"`)
 	notes := 0
 	tell := func(*config.Error) { notes++ }
-	for _, opts := range []config.Options{{}, {AllowUnknownFields: true, OnUnknownField: tell, OnDeprecated: tell}} {
+	for _, opts := range []config.Options{{}, {AllowUnknownFields: true, OnUnknownField: tell, OnDeprecated: func(x *config.Error, _ string) { tell(x) }}} {
 		var b bootstrapv3.Bootstrap
 		var errs *config.Errors
 		if _, err := config.Parse("b.json", []byte(data), &b, opts); !errors.As(err, &errs) || errs.Len() < 10000 {

@@ -5,3 +5,6 @@ type OldName = oldName
 
 // OldNames is that table.
 var OldNames = oldNames
+
+// Replacements are what is said of deprecated fields.
+var Replacements = replacements

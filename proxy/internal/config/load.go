@@ -32,8 +32,8 @@ type Options struct {
 	AllowUnknownFields bool
 	// OnUnknownField is called for each of them.
 	OnUnknownField func(*Error)
-	// OnDeprecated is called for each use of a deprecated field in a text form.
-	OnDeprecated func(*Error)
+	// OnDeprecated is called for each use of a deprecated field in a text form, with what to do about it, and with what Envoy says.
+	OnDeprecated func(x *Error, said string)
 	// OnRepeated is called for each key of a YAML map that stands again, so that its first value is not used.
 	OnRepeated func(*Error)
 	// SkipValidation leaves out the field rules of the API.

@@ -102,7 +102,8 @@ const maxCollected = 10_000
 func (e *Errors) after(later *Errors, limit int) {
 	known := e.List
 	for _, x := range later.List {
-		if !x.follows(known) {
+		asked := x.Kind == BrokenRule && len(known) > 0 // what the field rules say of it is known
+		if !asked && !x.follows(known) {
 			e.Add(x, limit)
 		}
 	}
@@ -124,10 +125,7 @@ func (e *Errors) CollectBut(known []*Error, err error) {
 // follows tells whether e only follows from a mistake in known: at the same place, around it or below it. What is not supported is so
 // whatever is wrong below it.
 func (e *Error) follows(known []*Error) bool {
-	switch e.Classify(); {
-	case e.Kind == BrokenRule && len(known) > 0: // the field rules have been asked before
-		return true
-	case e.Kind != Unsupported:
+	if e.Classify(); e.Kind != Unsupported {
 		return about(known, e.Path)
 	}
 	return slices.ContainsFunc(known, func(x *Error) bool { return within(e.Path, x.Path) })

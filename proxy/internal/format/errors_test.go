@@ -79,7 +79,7 @@ func TestErrors(t *testing.T) {
 		_, err := format.ParseText(f, options())
 		text := ""
 		if err != nil {
-			text, _, _ = strings.Cut(err.Error(), "; allowed: ")
+			text, _, _ = strings.Cut(err.Error(), "; ") // what to do
 		}
 		if err == nil || text != strings.ReplaceAll(want, "\n", `\n`) {
 			t.Errorf("%q: got  %v\nwant %s", f, err, want)
@@ -134,4 +134,25 @@ func FuzzParseText(f *testing.F) {
 		}
 		checkJSON(t, j.Evaluate(nil, c))
 	})
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	for f, want := range map[string]string{
+		"cpu 100% %START_TIME%\n": "position 7; a literal % is written %%",
+		"100%":                    "; a literal % is written %%",
+		"100%OK":                  "; a literal % is written %%",
+		"%REQ(:path%":             "; the parenthesis after %REQ is not closed in its line",
+		"%REQ(:path\n)%":          "; the parenthesis after %REQ is not closed in its line",
+		"%REQ(a):x%":              "; what follows %REQ is (parameters), then :length with a number",
+		"%START_TIME":             "; the % that ends %START_TIME is missing",
+		"%start_time%":            "; did you mean '%START_TIME'? (operators are in capitals)",
+		"%START_TIM%":             "; did you mean 'START_TIME'?",
+		"%REQUEST(:path)%":        "; did you mean 'REQ'?",
+		"%RESPONSE(a)%":           "; did you mean 'RESP'?",
+		"%START_TIM% %REQ%":       "did you mean 'START_TIME'?\nREQ requires parameters",
+	} {
+		if _, err := format.ParseText(f, options()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", f, err, want)
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 )
 
 // maxJSONDepth bounds the nesting of JSON formats.
@@ -60,24 +62,22 @@ func newNode(v any, o *Options, depth int) (*node, error) {
 		return newString(v, o)
 	case map[string]any:
 		n := &node{kind: objectNode}
+		var errs config.Errors
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			child, err := newNode(v[k], o, depth+1)
-			if err != nil {
-				return nil, err
-			}
+			errs.Collect(fmt.Sprintf("[%q]", k), err)
 			n.members = append(n.members, member{string(appendQuoted(nil, &Context{}, k)) + ":", child})
 		}
-		return n, nil
+		return n, single(&errs)
 	case []any:
 		n := &node{kind: listNode}
-		for _, e := range v {
+		var errs config.Errors
+		for i, e := range v {
 			child, err := newNode(e, o, depth+1)
-			if err != nil {
-				return nil, err
-			}
+			errs.Collect(fmt.Sprintf("[%d]", i), err)
 			n.list = append(n.list, child)
 		}
-		return n, nil
+		return n, single(&errs)
 	case bool, float64, int:
 		return &node{raw: string(appendValue(nil, &Context{}, v))}, nil
 	}

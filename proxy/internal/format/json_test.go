@@ -47,7 +47,7 @@ func TestJSONShapes(t *testing.T) {
 		t.Errorf("empty: got %q", got)
 	}
 	if _, err := format.ParseJSON(map[string]any{"a": map[string]any{"b": []any{"%REQ(%"}}}, options()); err == nil ||
-		!strings.HasPrefix(err.Error(), "Incorrect configuration: %REQ(%. Couldn't find valid command at position 0; allowed: ") {
+		!strings.HasPrefix(err.Error(), `["a"]["b"][0]: Incorrect configuration: %REQ(%. Couldn't find valid command at position 0; the parenthesis`) {
 		t.Errorf("a bad format inside: %v", err)
 	}
 }

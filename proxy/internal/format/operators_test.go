@@ -314,7 +314,7 @@ func TestLiteral(t *testing.T) {
 
 func TestExtra(t *testing.T) {
 	o := options()
-	if _, err := format.ParseText("%REQ_WITHOUT_QUERY(:PATH)%", o); err == nil || err.Error() != "Not supported field in StreamInfo: REQ_WITHOUT_QUERY" {
+	if _, err := format.ParseText("%REQ_WITHOUT_QUERY(:PATH)%", o); err == nil || err.Error() != "Not supported field in StreamInfo: REQ_WITHOUT_QUERY; it needs envoy.formatter.req_without_query among the formatters" {
 		t.Errorf("without the extension: %v", err)
 	}
 	o.Extra = map[string]format.Extra{"REQ_WITHOUT_QUERY": format.ReqWithoutQuery}

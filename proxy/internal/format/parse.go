@@ -2,8 +2,6 @@ package format
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +40,7 @@ type Extra func(param string) (func(dst []byte, c *Context) ([]byte, bool), erro
 // parse splits a format into literals and operators. Errors are Envoy's.
 func parse(s string, o *Options) ([]part, error) {
 	var out []part
+	var errs config.Errors
 	lit := func(t string) {
 		if n := len(out); n > 0 && out[n-1].op == nil {
 			out[n-1].lit += t
@@ -67,17 +66,23 @@ func parse(s string, o *Options) ([]part, error) {
 		b := &builder{opts: o}
 		n, ok := b.scan(s[pos:])
 		if !ok {
-			return nil, &config.Error{Msg: fmt.Sprintf("Incorrect configuration: %s. Couldn't find valid command at position %d", s, pos),
-				Allowed: "%OPERATOR%, %OPERATOR(parameters)%, %OPERATOR(parameters):length%, and %% for a percent sign"}
+			errs.Collect("", noCommand(s, pos))
+			break
 		}
 		op, err := b.operator()
-		if err != nil {
-			return nil, err
-		}
+		errs.Collect("", err)
 		out = append(out, part{op: op})
 		pos += n
 	}
-	return out, nil
+	return out, single(&errs)
+}
+
+// single is the error of a list that may hold only one.
+func single(errs *config.Errors) error {
+	if errs.More == 0 && len(errs.List) == 1 {
+		return errs.List[0]
+	}
+	return errs.Err()
 }
 
 // scan reads a command at the start of s and returns how long it is. Parameters end at the first ")" after which the command
@@ -131,7 +136,7 @@ func (b *builder) operator() (*operator, error) {
 	if op, ok, err := b.lookup(); ok || err != nil {
 		return op, err
 	}
-	return nil, &config.Error{Msg: "Not supported field in StreamInfo: " + b.name, Suggestion: config.Nearest(b.name, slices.Collect(maps.Keys(commands)))}
+	return nil, noOperator(b.name, b.param != "")
 }
 
 // lookup is operator for callers with words of their own for an unknown command: ok is false then.
