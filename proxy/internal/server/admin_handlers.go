@@ -13,7 +13,7 @@ var (
 	paramFormats = []string{"text", "json"}
 )
 
-// adminHandlers are Envoy's admin paths, and some of our own that are not listed.
+// adminHandlers are Envoy's admin paths, and some of our own.
 func (s *Server) adminHandlers() []*admin.Handler {
 	list := []*admin.Handler{
 		{Path: "/allocprofiler", Help: "enable/disable the allocation profiler (if supported)", Mutates: true, Serve: s.serveAllocProfiler,
@@ -71,7 +71,7 @@ func (s *Server) adminHandlers() []*admin.Handler {
 		{Path: "/stats/recentlookups/disable", Help: "disable recording of reset stat-name lookup names", Mutates: true, Serve: s.serveTrackLookups(false)},
 		{Path: "/stats/recentlookups/enable", Help: "enable recording of reset stat-name lookup names", Mutates: true, Serve: s.serveTrackLookups(true)},
 
-		{Path: "/dragoman/passes", Hidden: true, Serve: s.servePasses},
+		{Path: "/dragoman/passes", Help: "how long the event loops' passes take (Envoy has no such page)", Serve: s.servePasses},
 	}
 	return append(list, s.profileHandlers()...)
 }

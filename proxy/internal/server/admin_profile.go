@@ -48,9 +48,10 @@ func (s *Server) serveProfile(name string) func(*admin.Request, func(*admin.Resp
 func (s *Server) profileHandlers() []*admin.Handler {
 	var list []*admin.Handler
 	for _, name := range []string{"allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
-		list = append(list, &admin.Handler{Path: "/debug/pprof/" + name, Hidden: true, Serve: s.serveProfile(name)})
+		list = append(list, &admin.Handler{Path: "/debug/pprof/" + name, Help: "a profile of the Go runtime for `go tool pprof`: " + name, Serve: s.serveProfile(name)})
 	}
-	return append(list, &admin.Handler{Path: "/debug/pprof/profile", Hidden: true, Serve: s.serveCPUSeconds})
+	return append(list, &admin.Handler{Path: "/debug/pprof/profile", Help: "a profile of the CPU for `go tool pprof`", Serve: s.serveCPUSeconds,
+		Params: []admin.Param{{Name: "seconds", Help: "How long; 30 by default"}}})
 }
 
 // serveCPUSeconds profiles the CPU for ?seconds (30).

@@ -53,6 +53,9 @@ func (s *Server) buildProcess() {
 		{Name: "/memory/classes/total:bytes"}}
 	s.gauge(stats.ServerConcurrency, uint64(len(s.workers)))
 	s.gauge(stats.ServerHotRestartEpoch, uint64(s.cfg.Options.RestartEpoch))
+	if !s.cfg.Options.CommandLine.DisableHotRestart {
+		s.store.SetGauge(s.store.Root().Gauge("server.hot_restart_generation"), 1) // the parents and this one: there are no parents
+	}
 	s.gauge(stats.ServerVersion, version.Gauge())
 	s.gauge(stats.ServerCompilationSettingsFipsMode, 0)
 	s.gauge(stats.ServerStatsRecentLookups, 0)
