@@ -20,12 +20,11 @@ STAMP    := -X $(MODULE)/internal/version.revision=$(REVISION) -X $(MODULE)/inte
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## a proxy with a demonstration configuration on the loopback; Ctrl-C or a SIGTERM to make ends it
-	@echo 'building bin/demo: half a minute the first time'
-	@$(GO) build -o bin/demo ./cmd/dragoman
-	@exec bin/demo demo
+run: build ## a proxy with a demonstration configuration on the loopback; Ctrl-C or a SIGTERM to make ends it
+	@exec bin/dragoman demo
 
 build: ## the static binary bin/dragoman, and bin/envoy, the same binary by Envoy's name
+	@echo 'building bin/dragoman: half a minute to a minute the first time, seconds later'
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(STAMP)' -o bin/dragoman ./cmd/dragoman
 	ln -sf dragoman bin/envoy
 
