@@ -74,6 +74,12 @@ func obey(p *bench.Proxy, command string) (r report) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		debug.FreeOSMemory()
+	case "classes":
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		for _, c := range m.BySize {
+			r.Classes = append(r.Classes, class{uintptr(c.Size), c.Mallocs})
+		}
 	case "stats":
 		r.Text = p.Stats()
 	case "heap":

@@ -40,6 +40,7 @@ type report struct {
 	Cost
 	Goroutines, FDs int
 	Text            string
+	Classes         []class
 	Error           string
 }
 

@@ -120,7 +120,9 @@ func (x *cdsUpdate) apply(r *sub.Resource) error {
 	} else {
 		x.same++
 	}
-	x.c.names[cfg.GetName()] = true
+	if name := cfg.GetName(); !x.c.names[name] { // or the map would hold this update's string instead
+		x.c.names[name] = true
+	}
 	return nil
 }
 

@@ -79,7 +79,11 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	}
 	opts.LB.PanicThreshold = panicThreshold(d.Runtime, opts.LB.PanicThreshold)
 	limitsFromRuntime(d.Runtime, cfg.GetName(), &limits)
-	c := &Cluster{name: cfg.GetName(), prev: prev, observability: cfg.GetAltStatName(), workers: int32(len(d.Workers))}
+	name := cfg.GetName()
+	if prev != nil {
+		name = prev.name // the same, and streams hold it: there shall be one of it in memory
+	}
+	c := &Cluster{name: name, prev: prev, observability: cfg.GetAltStatName(), workers: int32(len(d.Workers))}
 	if m := readMetadata(cfg.GetMetadata()); m != nil {
 		c.meta = m.Spaces
 	}

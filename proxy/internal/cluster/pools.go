@@ -85,13 +85,16 @@ func (c *Cluster) makePool(w *event.Worker, l *local, h *host.Host, prio pool.Pr
 	}
 	p := pool.New(w, &c.settings, h, prio, proto)
 	p.Names = pool.Names{SNI: strings.Clone(names.SNI), SAN: strings.Clone(names.SAN)} // the caller's may be views of a stream's memory
-	p.OnEmpty = func() {
-		if l.unlink(p) {
-			b.Pools.Release()
-		}
-	}
+	p.Owner = l
 	l.link(p)
 	return p
+}
+
+// OnEmpty forgets a pool that has nothing left.
+func (l *local) OnEmpty(p *pool.Pool) {
+	if l.unlink(p) {
+		p.Breakers().Pools.Release()
+	}
 }
 
 func (l *local) link(p *pool.Pool) {

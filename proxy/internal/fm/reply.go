@@ -1,8 +1,11 @@
 package fm
 
 import (
+	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 )
 
 // The replies to a body that is more than a filter may buffer.
@@ -65,7 +68,6 @@ func (s *Stream) reply(r *filter.LocalReply) {
 		}
 	}
 	h, body := s.owner.PrepareLocalReply(r)
-	s.replied = true
 	s.enc.headers = h
 	s.enc.received = true
 	if past {
@@ -76,16 +78,32 @@ func (s *Stream) reply(r *filter.LocalReply) {
 	if s.gen != gen || body == "" || s.enc.stopped != past {
 		return
 	}
-	b := &s.replyBody
-	b.Init(&s.owner.Worker().Bufs)
+	w := s.owner.Worker()
+	free := replies.Get(w)
+	b := freelist.Take(free, nil)
+	s.replyBody = b
+	b.Init(&w.Bufs)
 	b.AppendString(body)
 	if past {
 		s.dataOut(&s.enc, b, true)
 	} else {
 		s.data(&s.enc, 0, b, true)
 	}
+	if s.replyBody != b {
+		return // the stream is over
+	}
+	s.replyBody = nil
 	b.Reset()
+	if len(*free) < maxReplies {
+		*free = append(*free, b)
+	}
 }
+
+// replies are the buffers of local replies that a worker keeps.
+var replies = event.NewLocal(func(*event.Worker) *[]*buffer.Buffer { return new([]*buffer.Buffer) })
+
+// maxReplies bounds them. More are in use at a time only when making one reply makes others.
+const maxReplies = 64
 
 // tell lets the filters know of a reply. false: the stream is over.
 func (s *Stream) tell(r *filter.LocalReply) bool {

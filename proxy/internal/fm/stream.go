@@ -72,21 +72,20 @@ type Stream struct {
 	limit int
 
 	madeTrailers *[2]http.HeaderMap // nil mostly
-	replyBody    buffer.Buffer
+	replyBody    *buffer.Buffer     // nil mostly: of a local reply, while it is made
 
 	watchers []func(bool)
 	watcher  [1]func(bool) // where watchers begins: the terminal filter's is there mostly
 	// above counts the reasons for which the client takes no more.
-	above int
-
-	// pending is a local reply that waits for the callbacks on the stack to return. depth counts these.
+	above int32
+	// depth counts the callbacks on the stack.
+	depth int32
+	// pending is a local reply that waits for them to return.
 	pending *filter.LocalReply
-	depth   int
 
 	made            bool // trailers were
 	responseStarted bool
 	replying        bool // filters are being told of a local reply
-	replied         bool // the response is a local reply
 	closing         bool // the owner is done with the stream
 	destroyed       bool
 	// gen tells callbacks whose stream went away while they were on the stack.
@@ -185,7 +184,7 @@ func (s *Stream) Init(owner Owner, chain *Chain, limit int) {
 	s.owner, s.limit = owner, limit
 	s.dec, s.enc = direction{decode: true, skip: true}, direction{skip: true}
 	s.above, s.depth, s.pending = 0, 0, nil
-	s.responseStarted, s.replying, s.replied, s.closing, s.destroyed = false, false, false, false, false
+	s.responseStarted, s.replying, s.closing, s.destroyed = false, false, false, false
 	s.acts = s.acts[:0]
 	if chain != nil {
 		s.build(chain)
@@ -197,6 +196,9 @@ func (s *Stream) Arrived() bool {
 	n := len(s.acts)
 	return n > 0 && s.acts[n-1].halves[0].flags&sawHead != 0
 }
+
+// Alone tells whether the terminal filter is the only one.
+func (s *Stream) Alone() bool { return len(s.acts) == 1 }
 
 // build makes the filters of the chain. Which of them the route turns on or off is decided once, here; it cannot turn off the
 // terminal filter.
@@ -289,8 +291,9 @@ func (s *Stream) Destroy() {
 		s.madeTrailers[0].Release()
 		s.madeTrailers[1].Release()
 	}
-	if s.replied {
+	if s.replyBody != nil { // who is sending it, on the stack, may look at it still
 		s.replyBody.Reset()
+		s.replyBody = nil
 	}
 	s.dec.headers, s.dec.trailers, s.enc.headers, s.enc.trailers = nil, nil, nil, nil
 }

@@ -17,10 +17,12 @@ type local struct {
 	w    *event.Worker
 	free []*Stream
 	dead []*Stream
-	h1   h1.Pool
-	h2   h2.Pool
-	date dateCache
-	live int
+	// replies are heads of local replies that nobody needs.
+	replies []*http.HeaderMap
+	h1      h1.Pool
+	h2      h2.Pool
+	date    dateCache
+	live    int
 
 	match route.Request // of the lookup under way
 
@@ -58,7 +60,7 @@ func (s *Stream) arm(t **event.Timer, expired func(*Stream), d time.Duration) {
 // replyHead returns an empty head for a reply of our own.
 func (s *Stream) replyHead() *http.HeaderMap {
 	if s.reply == nil {
-		s.reply = &http.HeaderMap{}
+		s.reply = freelist.Take(&s.h.l.replies, nil)
 	}
 	s.reply.Init(&s.arena)
 	return s.reply
@@ -94,6 +96,10 @@ func (s *Stream) release() {
 	s.req.Release()
 	if s.reply != nil {
 		s.reply.Release()
+		if l := s.h.l; len(l.replies) < maxFreeStreams {
+			l.replies = append(l.replies, s.reply)
+		}
+		s.reply = nil
 	}
 	s.arena.Release()
 	s.h, s.enc, s.table, s.route = nil, nil, nil, nil

@@ -90,6 +90,9 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	if cfg.LogTunnel && s.upgraded && (code == 101 || code == 200) {
 		cfg.Logs.Log(w, &s.inf, accesslog.DownstreamTunnelSuccessfullyEstablished)
 	}
+	if !end && s.route != nil && s.fm.Alone() {
+		s.route = s.route.Rest()
+	}
 	s.enc.EncodeHeaders(h, end)
 	if end {
 		s.flushing()

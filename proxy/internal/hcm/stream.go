@@ -30,7 +30,7 @@ type Stream struct {
 	inf   stream.Info
 	arena http.Arena
 	req   http.HeaderMap
-	reply *http.HeaderMap // of local replies; made by the first
+	reply *http.HeaderMap // of a local reply; nil mostly
 
 	table *route.Table // until the route is settled
 	route *route.Entry

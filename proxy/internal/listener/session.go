@@ -2,6 +2,7 @@ package listener
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/dragoman-proxy/dragoman/api/accesslog"
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -21,6 +22,9 @@ type session struct {
 	next, prev *session
 	started    bool // the connection is registered
 }
+
+// SessionSize is what the heap holds of a connection of a listener, in bytes, without what serves it.
+const SessionSize = unsafe.Sizeof(session{})
 
 // local is what a worker keeps of its listeners' connections.
 type local struct {

@@ -31,12 +31,10 @@ type Conn struct {
 	codec      codec.ClientConn
 	one        h1.Client // the codec of HTTP/1
 	next, prev *Conn
-	in         *list
 
-	// timer is the connect timeout, then the idle timeout; age ends the connection's time.
+	// timer is the connect timeout, then the idle timeout.
 	timer event.Timer
-	age   *event.Timer
-	alive *keepalive // nil mostly
+	*rare // never nil
 
 	// written are the bytes that went out; mark is what they were when the connection was used after it was idle, and since when it is
 	// idle now.
@@ -48,6 +46,8 @@ type Conn struct {
 	left      uint32 // streams that it may still carry
 	active    int32
 	limit     int32 // streams at a time
+	paused    int16 // how often its HTTP/1 stream holds reading back
+	in        listID
 	state     uint8
 	timedOut  bool
 	connected bool
@@ -57,6 +57,12 @@ type Conn struct {
 	reused    bool // it has served something before it was idle last
 	progress  Progress
 	protocol  http.Proto
+}
+
+// rare is what few connections have; the others share one that is empty.
+type rare struct {
+	age   *event.Timer // ends the connection's time
+	alive *keepalive
 }
 
 var (
@@ -86,7 +92,7 @@ func (c *Conn) Active() int { return int(c.active) }
 // open dials a connection, for which a place in the breakers was taken.
 func (p *Pool) open() {
 	s := p.s
-	c := &Conn{pool: p, left: Unlimited, limit: 1}
+	c := &Conn{pool: p, left: Unlimited, limit: 1, rare: &workerCodecs.Get(p.w).rare}
 	c.h1.c = c
 	if s.MaxRequests > 0 {
 		c.left = s.MaxRequests
@@ -282,7 +288,7 @@ func (c *Conn) OnConnected() {
 	p.w.Stats.Record(p.s.Stats.Histogram(stats.ClusterUpstreamCxConnectMs), uint64(p.w.Now()-c.nc.Info.Start)/uint64(time.Millisecond))
 	c.makeCodec()
 	if d := p.s.MaxDuration; d > 0 {
-		c.age = &event.Timer{Fn: c.onAge}
+		c.more().age = &event.Timer{Fn: c.onAge}
 		p.w.Arm(c.age, d)
 	}
 	if p.leaving() && p.first == nil {
@@ -292,6 +298,14 @@ func (c *Conn) OnConnected() {
 	c.armIdle()
 	c.move(&p.ready)
 	p.serve()
+}
+
+// more returns what few connections have, for a change.
+func (c *Conn) more() *rare {
+	if c.rare == &workerCodecs.Get(c.pool.w).rare {
+		c.rare = &rare{}
+	}
+	return c.rare
 }
 
 // makeCodec makes the codec of a new connection.
@@ -306,7 +320,7 @@ func (c *Conn) makeCodec() {
 		h := h2.NewClient(c, &c.nc, &pools.h2, &o)
 		c.codec = h
 		if s.Keepalive > 0 || s.KeepaliveIdle > 0 {
-			c.alive = newKeepalive(c, h)
+			c.more().alive = newKeepalive(c, h)
 		}
 		c.limit = min(clampStreams(h.MaxStreams()), clampStreams(int(s.H2.MaxConcurrentStreams)))
 		if p.protocol == Auto {

@@ -10,8 +10,7 @@ import (
 // stream at a time, so this is a part of it.
 type h1Stream struct {
 	codec.ClientStream
-	c      *Conn
-	paused int
+	c *Conn
 }
 
 // Reset implements codec.ClientStream.
@@ -24,9 +23,9 @@ func (x *h1Stream) Reset(reason http.ResetReason) {
 func (x *h1Stream) ReadDisable(disable bool) {
 	switch {
 	case disable:
-		x.paused++
-	case x.paused > 0:
-		x.paused--
+		x.c.paused++
+	case x.c.paused > 0:
+		x.c.paused--
 	default:
 		return
 	}
@@ -35,7 +34,7 @@ func (x *h1Stream) ReadDisable(disable bool) {
 
 // end undoes what the user left, and makes sure that it does no harm with a stream that is over.
 func (x *h1Stream) end() {
-	for ; x.paused > 0; x.paused-- {
+	for ; x.c.paused > 0; x.c.paused-- {
 		x.c.nc.ReadDisable(false)
 	}
 	x.ClientStream = over{}

@@ -15,10 +15,10 @@ import (
 
 // Pool gives out streams to one host. owner: worker.
 type Pool struct {
-	// Next chains the pools of one host, and OnEmpty is called when the pool has nothing left: both belong to whoever finds
+	// Next chains the pools of one host, and Owner is told when the pool has nothing left (nil: nobody): both belong to whoever finds
 	// pools.
-	Next    *Pool
-	OnEmpty func()
+	Next  *Pool
+	Owner Owner
 	// Names are what the pool's connections are for; set before first use.
 	Names Names
 
@@ -42,10 +42,18 @@ type Pool struct {
 	draining bool
 }
 
+// Owner is told of a pool that it is empty. It is an interface, not a function: a closure would be one more small object for as long as
+// a connection lives.
+type Owner interface{ OnEmpty(p *Pool) }
+
 // New returns an empty pool. protocol is not Downstream.
 func New(w *event.Worker, s *Settings, h *host.Host, prio Priority, protocol Protocol) *Pool {
-	return &Pool{s: s, w: w, host: h, breakers: s.Breakers(prio), prio: prio, protocol: protocol}
+	return &Pool{s: s, w: w, host: h, breakers: s.Breakers(prio), prio: prio, protocol: protocol,
+		ready: list{id: inReady}, busy: list{id: inBusy}, connecting: list{id: inConnecting}}
 }
+
+// Breakers returns the breakers that the pool keeps to.
+func (p *Pool) Breakers() *Breakers { return p.breakers }
 
 // Host returns the host that the pool connects to.
 func (p *Pool) Host() *host.Host { return p.host }
@@ -61,7 +69,7 @@ func (p *Pool) Empty() bool {
 }
 
 // Connections returns how many connections there are, those that are being made included.
-func (p *Pool) Connections() int { return p.ready.n + p.busy.n + p.connecting.n }
+func (p *Pool) Connections() int { return int(p.ready.n + p.busy.n + p.connecting.n) }
 
 // Waiting returns how many requests wait.
 func (p *Pool) Waiting() int { return p.waiting }
@@ -167,8 +175,8 @@ func (p *Pool) Drain() {
 
 // checkEmpty tells the owner when nothing is left.
 func (p *Pool) checkEmpty() {
-	if p.OnEmpty != nil && p.Empty() {
-		p.OnEmpty()
+	if p.Owner != nil && p.Empty() {
+		p.Owner.OnEmpty(p)
 	}
 }
 
@@ -180,7 +188,31 @@ func (p *Pool) leaving() bool {
 // list is a doubly linked list of connections; the head is used first.
 type list struct {
 	head *Conn
-	n    int
+	n    int32
+	id   listID
+}
+
+// listID says which of a pool's lists one is. A connection knows its list by that: eight bytes less.
+type listID uint8
+
+const (
+	nowhere listID = iota
+	inReady
+	inBusy
+	inConnecting
+)
+
+// list returns the list that c is in, nil if there is none.
+func (c *Conn) list() *list {
+	switch c.in {
+	case inReady:
+		return &c.pool.ready
+	case inBusy:
+		return &c.pool.busy
+	case inConnecting:
+		return &c.pool.connecting
+	}
+	return nil
 }
 
 func (l *list) push(c *Conn) {
@@ -190,7 +222,7 @@ func (l *list) push(c *Conn) {
 	}
 	l.head = c
 	l.n++
-	c.in = l
+	c.in = l.id
 }
 
 func (l *list) remove(c *Conn) {
@@ -202,17 +234,18 @@ func (l *list) remove(c *Conn) {
 	if c.next != nil {
 		c.next.prev = c.prev
 	}
-	c.next, c.prev, c.in = nil, nil, nil
+	c.next, c.prev, c.in = nil, nil, nowhere
 	l.n--
 }
 
 // move puts c into l, at the front.
 func (c *Conn) move(l *list) {
-	if c.in == l {
+	was := c.list()
+	if was == l {
 		return
 	}
-	if c.in != nil {
-		c.in.remove(c)
+	if was != nil {
+		was.remove(c)
 	}
 	if l != nil {
 		l.push(c)

@@ -386,6 +386,11 @@ func TestUserReset(t *testing.T) {
 	}
 }
 
+// onEmpty is a pool's Owner.
+type onEmpty func()
+
+func (f onEmpty) OnEmpty(*pool.Pool) { f() }
+
 // Draining lets streams end, closes their connections then, and serves late requests on connections that close as well.
 func TestDrain(t *testing.T) {
 	for _, proto := range []pool.Protocol{pool.HTTP1, pool.HTTP2} {
@@ -393,7 +398,7 @@ func TestDrain(t *testing.T) {
 			h := hostOf(server(r.t, reading).Listener.Addr())
 			p := r.pool(h, proto)
 			empty := 0
-			p.OnEmpty = func() { empty++ }
+			p.Owner = onEmpty(func() { empty++ })
 			c := &call{r: r, method: "POST", path: "/", hold: true}
 			c.start(p)
 			idle := r.call(p, "/idle")

@@ -129,8 +129,9 @@ func (s *Settings) Retired() bool { return s.retired.Load() }
 
 // codecs are what a worker's client codecs share.
 type codecs struct {
-	h1 h1.Pool
-	h2 h2.Pool
+	h1   h1.Pool
+	h2   h2.Pool
+	rare rare // empty, and stays so
 }
 
 var workerCodecs = event.NewLocal(func(w *event.Worker) *codecs {

@@ -30,6 +30,7 @@ type Builder struct {
 	compiler
 	t       *Table
 	old     *Table // nil: nothing can be taken over
+	before  *Table // the older table all the same; nil: there is none
 	at      int
 	domains domainBuilder
 	errs    config.Errors // of all virtual hosts
@@ -87,7 +88,7 @@ func NewBuilder(rc *routev3.RouteConfiguration, d Deps, old *Table) (*Builder, e
 	b.errs.Collect("", err)
 	b.all, err = b.shared(rc)
 	b.errs.Collect("", err)
-	b.t = t
+	b.t, b.before = t, old
 	// Clusters that must exist are looked for anew each time.
 	if t.rest = b.restOf(rc); old != nil && old.rest == t.rest && !b.validate {
 		b.old = old
@@ -140,7 +141,7 @@ func (b *Builder) step() (more bool, err error) {
 	v := b.same(vh, hash)
 	path := fmt.Sprintf("virtual_hosts[%d]", b.at)
 	if v == nil {
-		if v, err = b.virtualHost(b.t, vh); err != nil {
+		if v, err = b.virtualHost(b.t, vh, b.nameOf(vh)); err != nil {
 			b.errs.Collect(path, err)
 			v = &VirtualHost{} // its domains are looked at all the same
 		}
@@ -160,23 +161,37 @@ func (b *Builder) step() (more bool, err error) {
 	return false, b.errs.Err()
 }
 
-// same returns the virtual host of the old table that is the same as vh. It is found by its first plain domain.
+// same returns the virtual host of the old table that is the same as vh.
 func (b *Builder) same(vh *routev3.VirtualHost, hash uint64) *VirtualHost {
 	if b.old == nil || hash == 0 {
 		return nil
 	}
-	for _, d := range vh.Domains {
-		v := b.old.star
-		if d != "*" {
-			if strings.Contains(d, "*") {
-				continue
-			}
-			v = b.old.exact[strings.ToLower(d)]
+	if v := b.old.byDomain(vh.Domains); v != nil && v.hash == hash {
+		return v
+	}
+	return nil
+}
+
+// nameOf returns the name of vh, where possible in the memory of the older table: the streams of each table hold the names of their
+// virtual hosts.
+func (b *Builder) nameOf(vh *routev3.VirtualHost) string {
+	if b.before != nil {
+		if v := b.before.byDomain(vh.Domains); v != nil && v.Name == vh.Name {
+			return v.Name
 		}
-		if v != nil && v.hash == hash {
-			return v
+	}
+	return vh.Name
+}
+
+// byDomain returns the virtual host of the first plain one of domains, nil if there is none.
+func (t *Table) byDomain(domains []string) *VirtualHost {
+	for _, d := range domains {
+		if d == "*" {
+			return t.star
 		}
-		return nil
+		if !strings.Contains(d, "*") {
+			return t.exact[strings.ToLower(d)]
+		}
 	}
 	return nil
 }
@@ -184,6 +199,7 @@ func (b *Builder) same(vh *routev3.VirtualHost, hash uint64) *VirtualHost {
 // Table returns the table, when Step has said that it is done.
 func (b *Builder) Table() *Table {
 	t := b.t
+	b.before = nil
 	t.suffixes, t.prefixes = b.domains.suffixes.Build(), b.domains.prefixes.Build()
 	if len(t.exact) == 0 && t.suffixes == nil && t.prefixes == nil {
 		t.exact = nil

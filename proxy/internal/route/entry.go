@@ -46,6 +46,8 @@ type Entry struct {
 	TimeoutRetryHeader bool
 	// NewTimeouts: max_stream_duration is set, which also replaces RouteTimeout.
 	NewTimeouts bool
+	// plain: nothing of it matters any more once an answer has begun; see Rest.
+	plain bool
 
 	// Forward: Slot or ClusterHeader is set; neither is an unknown cluster.
 	Slot *cluster.Slot
@@ -158,13 +160,26 @@ func (c *compiler) extras() *Extras {
 func (c *compiler) settle(e *Entry) {
 	if reflect.ValueOf(e.Extras).Elem().IsZero() {
 		c.spare, e.Extras = e.Extras, &noExtras
+		e.plain = !e.HighPriority // by which the breakers of its request are known
 	}
+}
+
+// rest is what plain routes are when an answer has begun; read only.
+var rest = Entry{NotFoundCode: 503, Extras: &noExtras, plain: true}
+
+// Rest returns what a stream whose answer has begun, and which has no filters that might ask, needs of its route: that, or for routes
+// of which nothing is left to be done, one that all share. So a long stream does not hold on to a route of a configuration that is over.
+func (e *Entry) Rest() *Entry {
+	if e.plain {
+		return &rest
+	}
+	return e
 }
 
 // clone returns a copy that may be changed.
 func (e *Entry) clone() *Entry {
 	one, x := *e, *e.Extras
-	one.Extras = &x
+	one.Extras, one.plain = &x, false
 	return &one
 }
 

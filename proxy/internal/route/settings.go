@@ -47,7 +47,7 @@ var errNotYet = errors.New("not supported yet")
 // entry compiles a route. All that is wrong with it is in the error, each thing at its field.
 func (c *compiler) entry(h *hostBuilder, r *routev3.Route) (*Entry, error) {
 	vh := h.vh
-	e := &Entry{RouteName: r.Name, VHost: vh.Name, NotFoundCode: 503, Extras: c.extras()}
+	e := &Entry{RouteName: r.Name, VHost: h.name, NotFoundCode: 503, Extras: c.extras()}
 	e.hostMeta, e.hostRateLimits, e.virtualClusters = h.meta, h.limits, h.clusters
 	var err error
 	var errs config.Errors

@@ -14,12 +14,13 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
-func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost) (*VirtualHost, error) {
-	v := &VirtualHost{Name: vh.Name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
+// virtualHost compiles vh, whose name is name.
+func (c *compiler) virtualHost(t *Table, vh *routev3.VirtualHost, name string) (*VirtualHost, error) {
+	v := &VirtualHost{Name: name, ignoreParams: t.IgnoreParams, externalOnly: vh.RequireTls == routev3.VirtualHost_EXTERNAL_ONLY}
 	if vh.RequireTls != routev3.VirtualHost_NONE {
-		v.toTLS = &Entry{VHost: vh.Name, Kind: Redirect, Extras: &Extras{RedirectTo: &RedirectAction{Code: 301, Plain: true}}}
+		v.toTLS = &Entry{VHost: name, Kind: Redirect, Extras: &Extras{RedirectTo: &RedirectAction{Code: 301, Plain: true}}}
 	}
-	h := &hostBuilder{c: c, t: t, vh: vh}
+	h := &hostBuilder{c: c, t: t, vh: vh, name: name}
 	if err := h.build(v); err != nil {
 		release(h.held)
 		return nil, err
@@ -69,6 +70,7 @@ type hostBuilder struct {
 	c      *compiler
 	t      *Table
 	vh     *routev3.VirtualHost
+	name   string // that of vh
 	meta   map[string]map[string]any
 	limits []aroute.RateLimit
 	cors   []namedConfig

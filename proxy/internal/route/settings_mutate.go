@@ -58,9 +58,13 @@ func (c *compiler) level(l headerLevel) (req, resp []mutation, err error) {
 	var errs config.Errors
 	list := func(add []*corev3.HeaderValueOption, remove []string, of string) []mutation {
 		added, err := additions(add, c.Format)
-		errs.Collect(of+"_headers_to_add", err)
+		if err != nil { // each level of each route comes here: no string is made for nothing
+			errs.Collect(of+"_headers_to_add", err)
+		}
 		removed, err := removals(remove)
-		errs.Collect(of+"_headers_to_remove", err)
+		if err != nil {
+			errs.Collect(of+"_headers_to_remove", err)
+		}
 		return append(added, removed...)
 	}
 	req = list(l.GetRequestHeadersToAdd(), l.GetRequestHeadersToRemove(), "request")
@@ -84,13 +88,16 @@ func (c *compiler) join(levels [][]mutation) *Mutations {
 	if m, ok := c.joined[k]; ok {
 		return m
 	}
-	m := &Mutations{}
-	for i := range levels {
-		if c.specific {
-			i = len(levels) - 1 - i
-		}
-		if len(levels[i]) > 0 {
-			m.levels = append(m.levels, newLevel(levels[i]))
+	m := lone(levels)
+	if m == nil {
+		m = &Mutations{}
+		for i := range levels {
+			if c.specific {
+				i = len(levels) - 1 - i
+			}
+			if len(levels[i]) > 0 {
+				m.levels = append(m.levels, newLevel(levels[i]))
+			}
 		}
 	}
 	if k[0] == nil {
@@ -100,6 +107,28 @@ func (c *compiler) join(levels [][]mutation) *Mutations {
 		c.joined[k] = m
 	}
 	return m
+}
+
+// lone returns the Mutations of levels that have one step in all, nil for others. They are one object instead of three: the streams of a
+// configuration that is gone hold them one by one, each on its page.
+func lone(levels [][]mutation) *Mutations {
+	n, at := 0, 0
+	for i, l := range levels {
+		if n += len(l); len(l) > 0 {
+			at = i
+		}
+	}
+	if n != 1 {
+		return nil
+	}
+	o := &struct {
+		m     Mutations
+		level [1]level
+		step  [1]mutation
+	}{step: [1]mutation(levels[at])}
+	o.level[0] = newLevel(o.step[:])
+	o.m.levels = o.level[:]
+	return &o.m
 }
 
 // joinKey tells levels apart by their first steps; the first is the route's own.

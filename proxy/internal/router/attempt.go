@@ -10,6 +10,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -21,8 +22,8 @@ type attempt struct {
 	req  pool.Request
 	resp http.HeaderMap
 	tail *http.HeaderMap // made when there are some: the answer's trailers
-	// pending is what arrived before it could be sent.
-	pending buffer.Buffer
+	// pending is what arrived before it could be sent; nil mostly, see later.
+	pending *buffer.Buffer
 	// Timers that few requests need are made when they do.
 	perTry  *event.Timer
 	idle    *event.Timer // per_try_idle_timeout
@@ -65,7 +66,6 @@ type attemptState struct {
 func (a *attempt) begin(r *Router, h *host.Host) {
 	a.r, a.host = r, h
 	a.resp.Init(r.head.Arena())
-	a.pending.Init(&r.w.Bufs)
 	a.start = r.w.Now()
 	a.req.Decoder, a.req.Headers, a.req.CB = a, &a.resp, a
 	a.tunnel = r.websocket || r.connect
@@ -136,7 +136,7 @@ func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 		return
 	}
 	kept := r.body.Len() > 0 && r.attempts > 1
-	onlyHead := r.ended && !kept && a.pending.Len() == 0 && r.trailers == nil && !r.keeper.some()
+	onlyHead := r.ended && !kept && a.waits() == 0 && r.trailers == nil && !r.keeper.some()
 	if !a.encodeHead(onlyHead) {
 		return
 	}
@@ -196,8 +196,8 @@ func (a *attempt) flushBody() {
 		r.copyBody(&again)
 		a.encode(&again, end)
 		again.Reset()
-	} else if a.pending.Len() > 0 || end {
-		a.encode(&a.pending, end)
+	} else if a.waits() > 0 || end {
+		a.encode(a.later(), end)
 	}
 	if a.gone {
 		return
@@ -212,6 +212,29 @@ func (a *attempt) flushBody() {
 	}
 	if end {
 		a.ended()
+	}
+}
+
+// later returns the buffer of what cannot be sent yet.
+func (a *attempt) later() *buffer.Buffer {
+	if a.pending == nil {
+		a.pending = freelist.Take(&a.l.bodies, nil)
+		a.pending.Init(&a.l.w.Bufs)
+	}
+	return a.pending
+}
+
+// waits returns how many bytes cannot be sent yet.
+func (a *attempt) waits() int {
+	if a.pending == nil {
+		return 0
+	}
+	return a.pending.Len()
+}
+
+func (a *attempt) forgetPending() {
+	if a.pending != nil {
+		a.pending.Reset()
 	}
 }
 
@@ -254,9 +277,9 @@ func (a *attempt) data(data *buffer.Buffer, end bool) {
 	if r.keepBody && r.attempts > 1 {
 		return // the kept body has it all
 	}
-	a.pending.Move(data)
+	a.later().Move(data)
 	a.pendingEnd = end
-	if limit := r.cb.BufferLimit(); limit > 0 && a.pending.Len() > limit {
+	if limit := r.cb.BufferLimit(); limit > 0 && a.waits() > limit {
 		r.hold(true)
 	}
 }
@@ -506,7 +529,7 @@ func (a *attempt) drop() {
 		a.enc = nil
 		a.reset(enc)
 	}
-	a.pending.Reset()
+	a.forgetPending()
 	if a.chained {
 		a.endFilters()
 	}
@@ -523,14 +546,20 @@ func (a *attempt) finish() {
 		return
 	}
 	a.gone = true
-	a.pending.Reset()
+	a.forgetPending()
 	if a.logged {
 		a.endRecord()
 	}
 }
 
 func (a *attempt) release() {
-	a.pending.Reset()
+	if a.pending != nil {
+		a.pending.Reset()
+		if len(a.l.bodies) < maxFree {
+			a.l.bodies = append(a.l.bodies, a.pending)
+		}
+		a.pending = nil
+	}
 	a.resp.Release()
 	if a.tail != nil {
 		a.tail.Release()

@@ -63,7 +63,8 @@ func (r *Router) slowTry(a *attempt) {
 	// The next attempt has the request's Info.
 	own := r.info.Upstream
 	a.up = &own
-	r.slow = append(r.slow, a)
+	m := r.more()
+	m.slow = append(m.slow, a)
 	r.try = nil
 }
 
@@ -95,8 +96,10 @@ func (r *Router) wins(a *attempt) {
 	if t := r.try; t != nil && t != a {
 		t.drop()
 	}
-	r.dropSlow(a)
-	r.slow = r.slow[:0]
+	if len(r.slow) > 0 {
+		r.dropSlow(a)
+		r.slow = r.slow[:0]
+	}
 }
 
 // dropSlow gives up all slow attempts but one.

@@ -12,19 +12,22 @@ import (
 
 // choose picks a host. Hash policies are asked once.
 func (r *Router) choose(isRetry bool) *host.Host {
-	ctx := &r.pick
 	if !isRetry {
-		*ctx = lb.Context{W: r.w, Headers: r.head}
 		hp := r.rt.HashPolicy
 		if own := r.policies; own != nil && own.Hash != nil {
 			hp = own.Hash
 		}
 		if hp != nil {
 			rq := route.Request{Headers: r.head, Info: r.info}
-			ctx.Hash, ctx.HasHash = hp.Hash(&rq)
-			r.cookies = rq.SetCookies
+			r.hash, r.hashed = hp.Hash(&rq)
+			if len(rq.SetCookies) > 0 {
+				r.more().cookies = rq.SetCookies
+			}
 		}
-	} else if p := r.retry.policy; p != nil && (p.PreviousHosts || len(p.OmitHost) > 0 || p.PriorityFrequency > 0) {
+	}
+	ctx := &r.l.pick
+	*ctx = lb.Context{W: r.w, Headers: r.head, Hash: r.hash, HasHash: r.hashed}
+	if p := r.retry.policy; isRetry && p != nil && (p.PreviousHosts || len(p.OmitHost) > 0 || p.PriorityFrequency > 0) {
 		if p.PreviousHosts {
 			ctx.Exclude = r.tries
 		}
@@ -43,7 +46,8 @@ func (r *Router) choose(isRetry bool) *host.Host {
 func (r *Router) remember(h *host.Host) {
 	p := r.retry.policy
 	if p.PreviousHosts {
-		r.tries = append(r.tries, h)
+		m := r.more()
+		m.tries = append(m.tries, h)
 	}
 	if p.PriorityFrequency > 0 {
 		if r.prios == nil {

@@ -3,8 +3,11 @@ package router
 import (
 	"time"
 
+	"github.com/dragoman-proxy/dragoman/api/buffer"
+	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/freelist"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 )
 
 // local is what the router keeps per worker: its objects for reuse. What dies in a pass is reused after it, since it may still
@@ -18,6 +21,10 @@ type local struct {
 	millis   [numMillis]string
 	flushing bool
 	live     int
+	none     aside    // empty, and stays so
+	asides   []*aside // that nobody needs
+	bodies   []*buffer.Buffer
+	pick     lb.Context // of the pick under way
 }
 
 // maxFree bounds the routers, and the attempts, that a worker keeps.
@@ -32,7 +39,29 @@ func (l *local) get() *Router {
 	l.live++
 	r := freelist.Take(&l.free, initRouter)
 	r.l, r.w = l, l.w
+	if r.aside == nil {
+		r.aside = &l.none
+	}
 	return r
+}
+
+// more returns what few requests need, for a change.
+func (r *Router) more() *aside {
+	if r.aside == &r.l.none {
+		r.aside = freelist.Take(&r.l.asides, nil)
+	}
+	return r.aside
+}
+
+// lose gives the aside back.
+func (r *Router) lose() {
+	m := r.aside
+	clear(m.tries)
+	clear(m.slow)
+	m.tries, m.slow, m.cookies, m.answer = m.tries[:0], m.slow[:0], nil, filter.LocalReply{}
+	if r.aside = &r.l.none; len(r.l.asides) < maxFree {
+		r.l.asides = append(r.l.asides, m)
+	}
 }
 
 func initRouter(r *Router) {
@@ -105,10 +134,8 @@ func (l *local) Flush() {
 // reset makes r ready for another request.
 func (r *Router) reset() {
 	r.CB = nil
-	r.pick.Headers, r.pick.Exclude, r.pick.Reject = nil, nil, nil
-	clear(r.tries)
-	r.tries = r.tries[:0]
-	clear(r.slow)
-	r.slow = r.slow[:0]
+	if r.aside != &r.l.none {
+		r.lose()
+	}
 	r.routerState = routerState{}
 }

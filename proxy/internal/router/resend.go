@@ -38,14 +38,14 @@ func (r *Router) resend(a *attempt, reason http.ResetReason) bool {
 	a.host.RqError.Add(1)
 	a.drop()
 	r.attempts++
-	r.info.Attempts = r.attempts
+	r.info.Attempts = int(r.attempts)
 	h := r.choose(true)
 	if h == nil {
 		r.noHost()
 		return true
 	}
 	if r.rt.AttemptsInRequest {
-		r.head.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
+		r.head.SetConst(http.EnvoyAttemptCount, r.number(int(r.attempts)))
 	}
 	next := r.prepare(h)
 	next.waiting = true
@@ -63,7 +63,7 @@ func (r *Router) whole(a *attempt) bool {
 	if r.keeper != nil {
 		return !r.keeper.last
 	}
-	return r.keepBody || r.info.BytesReceived == 0 && a.pending.Len() == 0
+	return r.keepBody || r.info.BytesReceived == 0 && a.waits() == 0
 }
 
 // idempotent tells whether a request may be read twice (RFC 9110, section 9.2.2).

@@ -61,12 +61,15 @@ func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
 		m.Apply(r.w, h, r.info)
 	}
 	if r.rt.AttemptsInResponse {
-		h.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
+		h.SetConst(http.EnvoyAttemptCount, r.number(int(r.attempts)))
 	}
 	r.sent = true
 	if end {
 		r.complete(a)
 	} else {
+		if !a.chained {
+			r.rt = r.rt.Rest()
+		}
 		r.cb.SubscribeWatermarks(r.watch)
 	}
 	if r.done {
@@ -449,7 +452,7 @@ func (r *Router) replyWith(code int, body, details string, modify func(h *http.H
 func (r *Router) localReply(code int, body, details string, modify func(h *http.HeaderMap)) {
 	attempts := ""
 	if r.rt != nil && r.rt.AttemptsInResponse && r.attempts > 0 {
-		attempts = r.number(r.attempts)
+		attempts = r.number(int(r.attempts))
 	}
 	r.cb.SendLocalReply(&filter.LocalReply{Code: code, Body: body, Details: details, GRPCStatus: -1, Modify: func(h *http.HeaderMap) {
 		if modify != nil {

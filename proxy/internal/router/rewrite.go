@@ -102,7 +102,7 @@ func (r *Router) name(h *http.HeaderMap, o *pool.Options) {
 func (r *Router) direct(h *http.HeaderMap) {
 	rt := r.rt
 	r.done = true
-	reply := &r.answer
+	reply := &r.more().answer
 	*reply = filter.LocalReply{Code: rt.DirectCode, Body: rt.DirectBody, Details: "direct_response", GRPCStatus: -1}
 	if to := rt.RedirectTo; to != nil {
 		formatted := ""

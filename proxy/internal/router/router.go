@@ -20,7 +20,6 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/fm"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/spill"
@@ -96,13 +95,19 @@ type Router struct {
 	timer   event.Timer  // of the whole request
 	backoff *event.Timer // made when it is needed
 	watch   func(bool)
-	tries   []*host.Host  // hosts that were tried, if that matters
 	body    buffer.Buffer // the request so far, kept for retries
-	pick    lb.Context
-	slow    []*attempt // attempts that go on beside the current one (hedging)
-	shadows []*shadow  // copies that have not been sent whole (mirroring)
+	*aside                // never nil; see more
 
 	routerState
+}
+
+// aside is what few requests need; the others share one that is empty.
+type aside struct {
+	tries   []*host.Host      // hosts that were tried, if that matters
+	slow    []*attempt        // attempts that go on beside the current one (hedging)
+	shadows []*shadow         // copies that have not been sent whole (mirroring)
+	cookies []string          // that hash policies made for the client
+	answer  filter.LocalReply // of a route that answers itself
 }
 
 // routerState is what is zero at the beginning of each request.
@@ -120,14 +125,14 @@ type routerState struct {
 	final    *attempt // the attempt whose response is being sent
 	// answered is the attempt whose response has arrived whole: encoding filters may hold its head until the stream's end.
 	answered *attempt
-	cookies  []string // that hash policies made for the client
 	retry    retryState
 	keeper   *keeper     // nil mostly
 	prios    *priorities // nil mostly
 	names    pool.Names
 	policies *route.ClusterPolicies // the cluster's; nil mostly
 	also     alsoState
-	answer   filter.LocalReply // of a route that answers itself
+	// hash is what the hash policies said, if hashed.
+	hash uint64
 
 	timeout     time.Duration
 	perTry      time.Duration
@@ -135,7 +140,8 @@ type routerState struct {
 	maxDuration time.Duration // of an attempt
 	completed   int64         // when the whole request was here
 
-	attempts  int
+	attempts  int32
+	hashed    bool
 	ended     bool // the whole request is here
 	headOnly  bool // it is a head without a body
 	sent      bool // a response's head went to the client
@@ -298,14 +304,14 @@ func (r *Router) prepare(h *host.Host) *attempt {
 // again makes another attempt after the back-off.
 func (r *Router) again() {
 	r.attempts++
-	r.info.Attempts = r.attempts
+	r.info.Attempts = int(r.attempts)
 	h := r.choose(true)
 	if h == nil {
 		r.noHost()
 		return
 	}
 	if r.rt.AttemptsInRequest {
-		r.head.SetConst(http.EnvoyAttemptCount, r.number(r.attempts))
+		r.head.SetConst(http.EnvoyAttemptCount, r.number(int(r.attempts)))
 	}
 	if r.rt.TimeoutRetryHeader {
 		v := "false"
@@ -398,7 +404,7 @@ func (r *Router) keep(data *buffer.Buffer) bool {
 		r.keepBody = false
 		r.retry.on = 0
 		if a := r.try; a != nil && a.waiting && r.attempts > 1 {
-			a.pending.Move(&r.body) // it has not sent what was kept
+			a.later().Move(&r.body) // it has not sent what was kept
 		}
 		r.body.Reset()
 		return true

@@ -94,7 +94,8 @@ func (r *Router) mirror(list []route.Mirror, end bool) {
 		if end {
 			x.s.Detach()
 		} else {
-			r.shadows = append(r.shadows, x)
+			m := r.more()
+			m.shadows = append(m.shadows, x)
 		}
 	}
 }

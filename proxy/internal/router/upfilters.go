@@ -117,7 +117,7 @@ func (c *codecFilter) DecodeHeaders(_ *http.HeaderMap, end bool) filter.HeadersS
 func (c *codecFilter) DecodeData(data *buffer.Buffer, end bool) filter.DataStatus {
 	a := c.u.a
 	c.state.end = end
-	a.pending.Move(data)
+	a.later().Move(data)
 	a.pump()
 	return filter.DataStopIterationNoBuffer
 }
@@ -138,7 +138,7 @@ func (a *attempt) pump() {
 	}
 	if !c.sent {
 		c.sent = true
-		only := c.end && a.pending.Len() == 0 && c.trailers == nil
+		only := c.end && a.waits() == 0 && c.trailers == nil
 		if !a.encodeHead(only) {
 			return
 		}
@@ -152,9 +152,9 @@ func (a *attempt) pump() {
 		return
 	}
 	end := c.end && c.trailers == nil
-	if a.pending.Len() > 0 || end {
+	if a.waits() > 0 || end {
 		a.touch()
-		a.encode(&a.pending, end)
+		a.encode(a.later(), end)
 	}
 	if a.gone {
 		return
@@ -170,7 +170,7 @@ func (a *attempt) pump() {
 
 // holdPending holds the client back when too much waits.
 func (a *attempt) holdPending() {
-	if limit := a.r.cb.BufferLimit(); limit > 0 && a.pending.Len() > limit && !a.gone {
+	if limit := a.r.cb.BufferLimit(); limit > 0 && a.waits() > limit && !a.gone {
 		a.r.hold(true)
 	}
 }
@@ -196,7 +196,12 @@ func (u *upFilters) Connection() network.Connection { return u.a.r.cb.Connection
 func (u *upFilters) Arena() *http.Arena { return u.a.r.head.Arena() }
 
 // Route returns the request's route.
-func (u *upFilters) Route() aroute.Entry { return u.a.r.cb.Route() }
+func (u *upFilters) Route() aroute.Entry {
+	if r := u.a.r; r.sent { // the client's stream may have let go of it
+		return r.rt
+	}
+	return u.a.r.cb.Route()
+}
 
 // ClearRouteCache does nothing: the router has its route.
 func (u *upFilters) ClearRouteCache() {}
