@@ -91,7 +91,8 @@ func newLogger(a *accesslogv3.AccessLog, msg proto.Message, d *Deps) (accesslog.
 		if err != nil {
 			return nil, err
 		}
-		return d.Manager.NewFileLogger(c.GetPath(), f)
+		l, err := d.Manager.NewFileLogger(c.GetPath(), f)
+		return l, config.At("path", err)
 	case *streamv3.StdoutAccessLog:
 		f, err := formatOrDefault(c.GetLogFormat(), d)
 		if err != nil {

@@ -70,6 +70,7 @@ func TestValuesInOnePiece(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
+		routeOf("route: {weighted_clusters: [{name: c, weight: 1}]}"): "found a list; did you mean '{clusters: [...]}'?",
 		"admin: [a]":               "found a list; allowed: one map, and not a list: without the dash",
 		cluster("filters: [true]"): "static_resources.clusters[0].filters[0]: expected '{', a map of the fields of envoy.config.cluster.v3.Filter; found true; allowed: the fields config_discovery, name, typed_config",
 		cluster("eds_cluster_config: {eds_config: bogus}"): "allowed: the fields ads, api_config_source, authorities, initial_fetch_timeout, path, path_config_source, resource_api_version, self",
@@ -88,15 +89,21 @@ func TestNamesThatBelongElsewhere(t *testing.T) {
 		"static_resource: {}":     "did you mean 'static_resources'?",
 		cluster("hosts: []"):      "no such field: 'hosts': message envoy.config.cluster.v3.Cluster has unknown fields; did you mean 'load_assignment'? (as endpoints: ",
 		cluster("tlsContext: {}"): "did you mean 'transport_socket'? (name: envoy.transport_sockets.tls, ",
-		cluster("load_assignment: {cluster_name: c, endpoints: [{endpoint: {}}]}"):                 "load_assignment.endpoints[0].lb_endpoints[0] has that field",
-		listenerOf("server_names: [a]"):                                                            "static_resources.listeners[0].filter_chains[0].filter_chain_match has that field: is the indent wrong?",
-		listenerOf("filters: [{name: x, config: {}}]"):                                             "did you mean 'typed_config'? (with an @type",
-		listenerOf(`filters: [{name: x, typed_config: {` + typed + `, idle_timeout: 5s}}]`):        "typed_config.common_http_protocol_options has that field",
-		listenerOf(`filters: [{name: x, "@type": a}]`):                                             "did you mean 'typed_config'? (@type and the fields of the message that it names stand in typed_config)",
-		routeBody("match: {prefix: /}, cluster: c"):                                                "routes[0].cluster: no such field: 'cluster': message envoy.config.route.v3.Route has unknown fields; static_resources.clusters[0].transport_socket.typed_config.routes[0].route has that field: is the indent wrong?",
-		routeBody("prefix: /, route: {cluster: c}"):                                                "routes[0].match has that field: is the indent wrong?",
-		routeBody("match: {prefix: /}, route: {timeout: 1s}, cluster: c"):                          "routes[0].route has that field: is the indent wrong?",
-		routeBody("match: {prefix: /, headers: [{name: a, regex_match: x}]}, route: {cluster: c}"): "did you mean 'string_match'? (as {safe_regex: ",
+		cluster("load_assignment: {cluster_name: c, endpoints: [{endpoint: {}}]}"):                                                    "load_assignment.endpoints[0].lb_endpoints[0] has that field",
+		listenerOf("server_names: [a]"):                                                                                               "static_resources.listeners[0].filter_chains[0].filter_chain_match has that field: is the indent wrong?",
+		listenerOf("filters: [{name: x, config: {}}]"):                                                                                "did you mean 'typed_config'? (with an @type",
+		listenerOf(`filters: [{name: x, typed_config: {` + typed + `, idle_timeout: 5s}}]`):                                           "typed_config.common_http_protocol_options has that field",
+		listenerOf(`filters: [{name: x, "@type": a}]`):                                                                                "did you mean 'typed_config'? (@type and the fields of the message that it names stand in typed_config)",
+		routeBody("match: {prefix: /}, cluster: c"):                                                                                   "routes[0].cluster: no such field: 'cluster': message envoy.config.route.v3.Route has unknown fields; static_resources.clusters[0].transport_socket.typed_config.routes[0].route has that field: is the indent wrong?",
+		routeBody("match: {prefix: /, cluster: c}"):                                                                                   "routes[0].route has that field: is the indent wrong?",
+		routeBody("match: {path_prefix: /}, route: {cluster: c}"):                                                                     "did you mean 'prefix'?",
+		routeBody("match: {prefix: /}, direct_response: {code: 200}"):                                                                 "did you mean 'status'?",
+		routeBody("match: {prefix: /, headers: {x-a: b}}, route: {cluster: c}"):                                                       "no such field: 'x-a': message envoy.config.route.v3.HeaderMatcher has unknown fields; allowed: contains_match,",
+		listenerOf(`filters: [{name: x, typed_config: {type: type.googleapis.com/a.B, x: y}}]`):                                       `did you mean '"@type": type.googleapis.com/a.B'?`,
+		listenerOf(`filters: [{name: x, typed_config: {` + strings.Replace(typed, "rds:", "rdss_configuration: {}, rds:", 1) + `}}]`): "no such field: 'rdss_configuration'",
+		routeBody("prefix: /, route: {cluster: c}"):                                                                                   "routes[0].match has that field: is the indent wrong?",
+		routeBody("match: {prefix: /}, route: {timeout: 1s}, cluster: c"):                                                             "routes[0].route has that field: is the indent wrong?",
+		routeBody("match: {prefix: /, headers: [{name: a, regex_match: x}]}, route: {cluster: c}"):                                    "did you mean 'string_match'? (as {safe_regex: ",
 	} {
 		_, _, err := config.Load(write(t, "b.yaml", []byte(in)), config.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

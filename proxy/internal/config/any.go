@@ -75,7 +75,9 @@ func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
 	}
 	if !found {
 		x := Error{Msg: "missing @type in Any is only allowed for an empty object"}
-		if name := e.typeByFields(n); name != "" {
+		if url, ok := t.Child(n, "type"); ok && strings.Contains(string(t.Text(url)), typePrefix) {
+			x.Suggestion = `"@type": ` + shortenTo(string(t.Text(url)), 256)
+		} else if name := e.typeByFields(n); name != "" {
 			x.Suggestion = `"@type": ` + typePrefix + name
 		} else {
 			x.Allowed = "a key \"@type\" with the type URL of the message, such as \"" + typePrefix + "envoy.extensions.filters.http.router.v3.Router\""

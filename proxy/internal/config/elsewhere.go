@@ -37,7 +37,7 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 	case m.byOldName(key, &x):
 	case x.Suggestion == "":
 		if x.Elsewhere, x.Suggestion = e.elsewhere(n, m, key, names); x.Elsewhere == "" && x.Suggestion == "" {
-			x.Suggestion = nearest(key, names)
+			x.Suggestion = cmp.Or(nearest(key, names), shorter(key, names))
 		}
 	}
 	if x.Elsewhere == "" && x.Suggestion == "" && x.Allowed == "" && x.Advice == "" {
@@ -50,7 +50,7 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 }
 
 // elsewhere looks for a message that has a field key which m, read from n, has not: in what is written below it, or could be, around it,
-// the nearest first, and then further below, and in lists. A field of m that key is short for comes before those around. It returns the path of the
+// the nearest first, beside it, and then further below, and in lists. A field of m that key is short for comes before those around. It returns the path of the
 // message or that field, two times "" if there is none.
 func (e *encoder) elsewhere(n yamlpos.Node, m *message, key string, names []string) (path, field string) {
 	at := pathString(e.path[:len(e.path)-1])
@@ -66,6 +66,11 @@ func (e *encoder) elsewhere(n yamlpos.Node, m *message, key string, names []stri
 	for i := len(e.around) - 2; i >= 0; i-- {
 		if a := e.around[i]; a.m.fields[key] != nil {
 			return cmp.Or(pathString(e.path[:a.depth]), "."), ""
+		}
+	}
+	if i := len(e.around) - 2; i >= 0 {
+		if f := e.schema.below(e.around[i].m, key, 1, false); f != "" {
+			return join(pathString(e.path[:e.around[i].depth]), f), ""
 		}
 	}
 	if f := e.schema.below(m, key, maxBelow, true); f != "" {

@@ -11,6 +11,9 @@ import (
 // or its first letters, another name that shares words with it, or a number that has a meaning of its own.
 func meantEnum(text string, names []string) string {
 	words := wordsOf(text)
+	if s := named(otherWords[strings.ToUpper(text)], names); s != "" {
+		return s
+	}
 	if s := nearest(strings.Join(words, ""), names); s != "" {
 		return s
 	}
@@ -42,6 +45,9 @@ func meantEnum(text string, names []string) string {
 	}
 	return best
 }
+
+// otherWords are what values were called in the API before, where another value looks more like it.
+var otherWords = map[string]string{"INTERNAL": "SAME_IP_OR_LOOPBACK"}
 
 // numberNames are words for numbers that people write in place of them.
 var numberNames = map[int]string{

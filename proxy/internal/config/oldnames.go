@@ -16,11 +16,47 @@ type oldName struct {
 
 // oldNames are by message and field. A field that only got a longer name is found by its likeness and needs no row.
 var oldNames = map[string]map[string]oldName{
+	"envoy.extensions.transport_sockets.tls.v3.TlsCertificate": {
+		"cert_chain":  {"certificate_chain", ""},
+		"cert":        {"certificate_chain", ""},
+		"certificate": {"certificate_chain", ""},
+	},
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {
+		"routes": {"route_config", "as {virtual_hosts: [{name: ..., domains: [...], routes: [...]}]}"},
+	},
+	"envoy.config.bootstrap.v3.Admin": {
+		"port": {"address", "as {socket_address: {address: ..., port_value: ...}}"},
+	},
+	"envoy.config.route.v3.WeightedCluster.ClusterWeight": {
+		"cluster": {"name", ""},
+	},
+	"envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext": {
+		"sni": {"", "server_names in filter_chain_match choose the chain that has the certificate"},
+	},
+	"envoy.config.core.v3.CidrRange": {
+		"ip":      {"address_prefix", ""},
+		"address": {"address_prefix", ""},
+		"prefix":  {"prefix_len", ""},
+		"mask":    {"prefix_len", ""},
+		"length":  {"prefix_len", ""},
+	},
+	"envoy.config.route.v3.DirectResponseAction": {
+		"code":          {"status", ""},
+		"response_code": {"status", ""},
+	},
+	"envoy.config.cluster.v3.CircuitBreakers": {
+		"max_connections":      {"thresholds", "as [{max_connections: ...}]"},
+		"max_pending_requests": {"thresholds", "as [{max_pending_requests: ...}]"},
+		"max_requests":         {"thresholds", "as [{max_requests: ...}]"},
+		"max_retries":          {"thresholds", "as [{max_retries: ...}]"},
+	},
 	"envoy.config.bootstrap.v3.Bootstrap": {
 		"runtime":            {"layered_runtime", "as a layer with a disk_layer"},
 		"rate_limit_service": {"", "the rate limit filter has a rate_limit_service of its own"},
 	},
 	"envoy.config.cluster.v3.Cluster": {
+		"discovery":                         {"type", ""},
+		"tls":                               {"transport_socket", "name: envoy.transport_sockets.tls, with a typed_config of " + upstreamTLS},
 		"hosts":                             {"load_assignment", "as endpoints: [{lb_endpoints: [{endpoint: {address: {...}}}]}]"},
 		"endpoints":                         {"load_assignment", "as {cluster_name: ..., endpoints: [...]}"},
 		"tls_context":                       {"transport_socket", "name: envoy.transport_sockets.tls, with the fields in a typed_config of " + upstreamTLS},
@@ -60,6 +96,7 @@ var oldNames = map[string]map[string]oldName{
 		"path":         {"filename", ""},
 	},
 	"envoy.config.endpoint.v3.LbEndpoint": {
+		"port":   {"endpoint", "as {address: {socket_address: {address: ..., port_value: ...}}}"},
 		"weight": {"load_balancing_weight", ""},
 	},
 	"envoy.config.listener.v3.Listener": {
@@ -72,6 +109,7 @@ var oldNames = map[string]map[string]oldName{
 		"sni_domains": {"filter_chain_match", "it has server_names"},
 	},
 	"envoy.config.listener.v3.FilterChainMatch": {
+		"sni":         {"server_names", ""},
 		"sni_domains": {"server_names", ""},
 	},
 	"envoy.config.route.v3.RouteMatch": {
@@ -99,6 +137,7 @@ var oldNames = map[string]map[string]oldName{
 		"method": {"match", `it has headers: [{name: ":method", string_match: {exact: ...}}]`},
 	},
 	"envoy.config.route.v3.RouteAction": {
+		"retries":               {"retry_policy", "as {retry_on: ..., num_retries: ...}"},
 		"request_mirror_policy": {"request_mirror_policies", "as a list"},
 		"rewrite":               {"prefix_rewrite", ""},
 		"host":                  {"host_rewrite_literal", ""},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // notFields is the error for n, which should hold the fields of m and is no map. A value in one piece is told in the form that is wanted.
@@ -14,6 +15,9 @@ func (e *encoder) notFields(n yamlpos.Node, m *message) Error {
 	switch k := e.tree.Kind(n); {
 	case k == yamlpos.Seq:
 		x.Allowed = "one map, and not a list: without the dash"
+		if f := m.onlyList(); f != "" {
+			x.Suggestion, x.Allowed = "{"+f+": [...]}", ""
+		}
 	case k < yamlpos.Map:
 		const maxText = 200
 		if form := forms[m.name]; form != nil && len(e.tree.Text(n)) <= maxText {
@@ -26,12 +30,33 @@ func (e *encoder) notFields(n yamlpos.Node, m *message) Error {
 	return x
 }
 
+// onlyList is the only field of m that is a list of messages, "" if there is none or more.
+func (m *message) onlyList() (found string) {
+	for name, f := range m.fields {
+		switch {
+		case name != f.name || !f.list || f.kind != protoreflect.MessageKind:
+		case found != "":
+			return ""
+		default:
+			found = name
+		}
+	}
+	return found
+}
+
 // forms write the message of a name as a map, from what people write in one piece; "" if that says nothing.
 var forms = map[string]func(text string) string{
-	"envoy.config.core.v3.CidrRange":                            rangeForm,
-	"xds.core.v3.CidrRange":                                     rangeForm,
-	"envoy.config.core.v3.Address":                              addressForm,
-	"envoy.config.core.v3.SocketAddress":                        socketForm,
+	"envoy.config.core.v3.CidrRange":                      rangeForm,
+	"xds.core.v3.CidrRange":                               rangeForm,
+	"envoy.config.core.v3.Address":                        addressForm,
+	"envoy.config.core.v3.SocketAddress":                  socketForm,
+	"envoy.config.accesslog.v3.AccessLog":                 logForm,
+	"envoy.config.core.v3.HealthCheck.HttpHealthCheck":    field1("path"),
+	"envoy.config.route.v3.RouteAction.HashPolicy.Header": field1("header_name"),
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig": field1("upgrade_type"),
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter":                          filterForm,
+	"envoy.config.listener.v3.Filter":                           filterForm,
+	"envoy.config.listener.v3.ListenerFilter":                   filterForm,
 	"envoy.config.core.v3.Pipe":                                 field1("path"),
 	"envoy.config.endpoint.v3.Endpoint":                         inside("address", addressForm),
 	"envoy.config.endpoint.v3.LbEndpoint":                       inside("endpoint", inside("address", addressForm)),
@@ -140,6 +165,19 @@ func headerForm(text string) string {
 		return "{key: " + scalarText(text) + ", value: ...}"
 	}
 	return "{key: " + scalarText(strings.TrimSpace(key)) + ", value: " + scalarText(strings.TrimSpace(value)) + "}"
+}
+
+// filterForm: the name of a filter.
+func filterForm(text string) string {
+	return "{name: " + scalarText(text) + `, typed_config: {"@type": ...}}`
+}
+
+// logForm: the file of an access log.
+func logForm(text string) string {
+	if !strings.HasPrefix(text, "/") {
+		return filterForm(text)
+	}
+	return `{name: envoy.access_loggers.file, typed_config: {"@type": ` + typePrefix + "envoy.extensions.access_loggers.file.v3.FileAccessLog, path: " + scalarText(text) + "}}"
 }
 
 // configSourceForm: ads, or a file.

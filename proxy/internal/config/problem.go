@@ -126,9 +126,18 @@ func (e *Errors) CollectBut(known []*Error, err error) {
 // whatever is wrong below it.
 func (e *Error) follows(known []*Error) bool {
 	if e.Classify(); e.Kind != Unsupported {
-		return about(known, e.Path)
+		return about(known, e.Path) || slices.ContainsFunc(known, func(x *Error) bool { return x.typeOfCluster(e.Path) })
 	}
 	return slices.ContainsFunc(known, func(x *Error) bool { return within(e.Path, x.Path) })
+}
+
+// typeOfCluster tells whether e is about the type of the cluster whose endpoints are at path: what is allowed of them is not known then.
+func (e *Error) typeOfCluster(path string) bool {
+	i := strings.LastIndexByte(e.Path, '.')
+	if i < 0 || e.Path[i+1:] != "type" && e.Suggestion != "type" {
+		return false
+	}
+	return within(path, join(e.Path[:i], "load_assignment"))
 }
 
 // about tells whether a problem at path is already spoken of by one of list: at the same field, around it, or within it. What
@@ -158,6 +167,14 @@ func (e *Error) standsFor(path string) bool {
 		return within(path, join(e.Elsewhere, key)) || within(e.Elsewhere, path) && !within(e.Path, e.Elsewhere)
 	}
 	return false
+}
+
+// mysterious tells whether what is missing at path may be what has a name in the same message that means nothing.
+func mysterious(list []*Error, path string) bool {
+	parent := path[:max(0, strings.LastIndexByte(path, '.'))]
+	return slices.ContainsFunc(list, func(x *Error) bool {
+		return x.Kind == UnknownField && x.Suggestion == "" && x.Elsewhere == "" && x.Advice == "" && x.Path[:max(0, strings.LastIndexByte(x.Path, '.'))] == parent
+	})
 }
 
 // within tells whether path is that of a field at or below parent.

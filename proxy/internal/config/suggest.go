@@ -56,6 +56,17 @@ func longer(word string, candidates []string) string {
 	return ""
 }
 
+// shorter returns the longest candidate that word begins with, or ends with as a word of its own, "" if there is none.
+func shorter(word string, candidates []string) (best string) {
+	const enough = 5 // letters that say something
+	for _, c := range candidates {
+		if len(c) >= enough && len(c) > len(best) && (strings.HasPrefix(fold(word), fold(c)) || strings.HasSuffix(word, "_"+c)) {
+			best = c
+		}
+	}
+	return best
+}
+
 // nearestWithin is nearest with a bound for the number of edits, at least 1.
 func nearestWithin(word string, candidates []string, edits int) string {
 	const maxWord = 128 // the distance takes quadratic time

@@ -126,7 +126,11 @@ func (w *walker) add(x Error) {
 		w.errs.More++
 		return
 	}
-	if n, ok := w.pos.node(x.Path); ok && n.tree.Kind(n.node) < yamlpos.Map {
+	n, ok := w.pos.node(x.Path)
+	if !ok && n.tree != nil && mysterious(w.known, x.Path) {
+		return
+	}
+	if ok && n.tree.Kind(n.node) < yamlpos.Map {
 		e := encoder{tree: n.tree}
 		x.Found = e.found(n.node)
 	}

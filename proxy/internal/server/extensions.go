@@ -159,7 +159,13 @@ func shortURL(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
 func (x *extensions) httpFilter(scope astats.Scope, name string, a *anypb.Any) (filter.Factory, bool, error) {
 	f := x.http[shortURL(config.PayloadURL(a))]
 	if f == nil {
-		return nil, false, x.unknownHTTP(name, a)
+		if f = x.byRoute[shortURL(a.GetTypeUrl())]; f == nil || len(f.TypeURLs) == 0 {
+			return nil, false, x.unknownHTTP(name, a)
+		}
+		var err error
+		if a, err = otherMessage(a, f.TypeURLs[0], "what it has for routes, in typed_per_filter_config"); err != nil {
+			return nil, false, err
+		}
 	}
 	m, err := x.payload(a)
 	if err != nil {
@@ -175,6 +181,19 @@ func (x *extensions) httpFilter(scope astats.Scope, name string, a *anypb.Any) (
 	}
 	factory, err := f.New(m, ctx)
 	return factory, f.Terminal, err
+}
+
+// otherMessage is a, of another message of an extension than the one that is wanted, as an empty one of these. Envoy finds extensions by
+// either message, and reads the one for the other if it holds nothing.
+func otherMessage(a *anypb.Any, wanted, is string) (*anypb.Any, error) {
+	if len(a.GetValue()) > 0 {
+		return nil, &config.Error{Kind: config.Invalid, Msg: "Unable to unpack as " + wanted, Advice: "this is " + is}
+	}
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(wanted)
+	if err != nil {
+		return nil, err
+	}
+	return &anypb.Any{TypeUrl: "type.googleapis.com/" + wanted}, config.Validate(mt.New().Interface(), nil, "")
 }
 
 // payload decodes what configures an extension. A TypedStruct that names a message which is compiled in gives that message; of any
@@ -276,7 +295,13 @@ func typed[T any](e *config.Error, name string, all map[string]*T, info func(*T)
 func (x *extensions) routeConfig(name string, a *anypb.Any) (any, error) {
 	f := x.byRoute[shortURL(config.PayloadURL(a))]
 	if f == nil {
-		return nil, config.Unregistered(name, a)
+		if f = x.http[shortURL(a.GetTypeUrl())]; f == nil || len(f.RouteTypeURLs) == 0 {
+			return nil, config.Unregistered(name, a)
+		}
+		var err error
+		if a, err = otherMessage(a, f.RouteTypeURLs[0], "what it has for all routes, in http_filters"); err != nil {
+			return nil, err
+		}
 	}
 	if f.NewRoute == nil {
 		return nil, fmt.Errorf("The filter %s doesn't support virtual host or route specific configurations", name) //nolint:staticcheck // Envoy's text
