@@ -139,4 +139,6 @@ func TestPostTermination(t *testing.T) {
 	}
 	p.Await("cluster.up.upstream_rq_200", "6")
 	p.Await("cluster.up.upstream_cx_active", "0")
+	// The upstream ends after the client has: nothing is lost.
+	p.Await("cluster.up.upstream_cx_destroy_remote_with_active_rq", "0")
 }

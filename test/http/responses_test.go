@@ -275,3 +275,14 @@ func TestUpgrade(t *testing.T) {
 		}
 	})
 }
+
+// Codes that are of no class are requests that came to an end, too.
+func TestForeignCodes(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		p := m.Start(t, scripttest.Config{}, answering("HTTP/1.1 600 X\r\ncontent-length: 0\r\n\r\n"))
+		if got := p.Ask(scripttest.Request("/")); got.Status != 600 {
+			t.Errorf("got %+v", got)
+		}
+		p.Stats(map[string]uint64{"http.s.downstream_rq_completed": 1, "http.s.downstream_rq_5xx": 0})
+	})
+}

@@ -1,12 +1,9 @@
 package http_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/dragoman-proxy/dragoman/proxy/proxytest/scripttest"
 )
@@ -21,20 +18,25 @@ func TestForeignSchemes(t *testing.T) {
 			r.Reply("200 OK", "")
 		}})
 	for _, scheme := range []string{"http", "HTTPS", "ftp", "ws", "a+b"} {
-		var block, frames bytes.Buffer
-		enc := hpack.NewEncoder(&block)
-		for _, f := range [][2]string{{":method", "GET"}, {":scheme", scheme}, {":authority", "h"}, {":path", "/"}} {
-			if err := enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := http2.NewFramer(&frames, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true,
-			EndHeaders: true}); err != nil {
-			t.Fatal(err)
-		}
-		p.Dial().Raw(frames.String())
+		p.Dial().Raw(head2(t, true, ":method=GET", ":scheme="+scheme, ":authority=h", ":path=/"))
 	}
 	if d := cmp.Diff([]string{"http", "https", "http", "http", "http"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// Bytes above ASCII may stand in a path of HTTP/2, and go on as they are.
+func TestPathsAboveASCII(t *testing.T) {
+	m := scripttest.Mode{Down: scripttest.H2C, Up: scripttest.H1}
+	var got []string
+	p := m.Start(t, scripttest.Config{}, scripttest.Upstream{Serve: func(r *scripttest.Call) {
+		got = append(got, r.Path())
+		r.Reply("200 OK", "")
+	}})
+	for _, path := range []string{"/é", "/a?b=日本", "/\xff", "/\x7f"} {
+		p.Dial().Raw(head2(t, true, ":method=GET", ":scheme=http", ":authority=h", ":path="+path))
+	}
+	if d := cmp.Diff([]string{"/é", "/a?b=日本", "/\xff"}, got); d != "" {
 		t.Error(d)
 	}
 }

@@ -187,3 +187,37 @@ func TestPrematureResets(t *testing.T) {
 		}
 	})
 }
+
+// The per-try idle timeout begins when the whole request is on its way, as the per-try timeout does.
+func TestPerTryIdleBegins(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		p := m.Start(t, scripttest.Config{Routes: []string{"{match: {prefix: /}, route: {cluster: up, timeout: 0s, retry_policy: {retry_on: reset, num_retries: 0, per_try_idle_timeout: 3s}}}"}}, silent)
+		c := p.Dial().Send(post)
+		p.Pass(time.Minute)
+		if got := c.Response(); got.Status != 0 {
+			t.Fatalf("answered before the request's end: %+v", got)
+		}
+		c.Send("cde")
+		p.Pass(2900 * time.Millisecond)
+		if got := c.Response(); got.Status != 0 {
+			t.Fatalf("too early: %+v", got)
+		}
+		p.Pass(200 * time.Millisecond)
+		if got := c.Response(); got.Status != 504 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// A grpc-timeout that is none is passed on where there is no limit.
+func TestBadGRPCTimeout(t *testing.T) {
+	scripttest.Each(t, func(t *testing.T, m scripttest.Mode) {
+		p := m.Start(t, scripttest.Config{Routes: []string{"{match: {prefix: /}, route: {cluster: up, max_stream_duration: {grpc_timeout_header_max: 1s}}}"}}, echo)
+		for sent, want := range map[string]string{"150": "150", "abc": "abc", "150m": "150m", "4S": "1000m"} {
+			got := p.Ask(scripttest.Request("/", "content-type: application/grpc", "grpc-timeout: "+sent))
+			if v := scripttest.HeaderOf(got.Body, "grpc-timeout"); v != want {
+				t.Errorf("%s became %q, want %q", sent, v, want)
+			}
+		}
+	})
+}

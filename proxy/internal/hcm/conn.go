@@ -191,12 +191,12 @@ func (h *Conn) countBusy(remote bool) {
 	}
 }
 
-// resetAll ends all streams because the connection dies. cause is nil when it was the peer's doing.
+// resetAll ends all streams because the connection dies, the newest first as in Envoy. cause is nil when it was the peer's doing.
 func (h *Conn) resetAll(reason http.ResetReason, cause *codec.Err) {
-	for s := h.first; s != nil; {
-		next := s.next
+	for s := h.last; s != nil; {
+		prev := s.prev
 		s.onConnectionEnd(reason, cause)
-		s = next
+		s = prev
 	}
 }
 

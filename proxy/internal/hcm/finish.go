@@ -127,13 +127,15 @@ func (s *Stream) account() {
 // count counts a response by its code, as it begins.
 func (s *Stream) count(code int) {
 	s.inf.Code = code
-	if s.inf.HealthCheck || code < 100 || code >= 600 {
+	if s.inf.HealthCheck {
 		return
 	}
 	st, cfg := s.h.w.Stats, s.h.cfg
-	class := astats.CounterIndex(code/100 - 1)
-	st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRq1xx + class))
-	st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRq1xx + class))
+	if code >= 100 && code < 600 {
+		class := astats.CounterIndex(code/100 - 1)
+		st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRq1xx + class))
+		st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRq1xx + class))
+	}
 	st.Inc(cfg.Stats.Counter(stats.HCMDownstreamRqCompleted))
 	st.Inc(cfg.ListenerStats.Counter(stats.ListenerHTTPDownstreamRqCompleted))
 }

@@ -137,7 +137,9 @@ func (s *Stream) duration(e *route.Entry) {
 	}
 	if e.NewTimeouts && s.grpc {
 		if off {
-			s.req.Remove(http.GRPCTimeout)
+			if asked {
+				s.req.Remove(http.GRPCTimeout)
+			}
 		} else {
 			s.req.SetConst(http.GRPCTimeout, route.FormatGRPCTimeout(&s.arena, limit))
 		}

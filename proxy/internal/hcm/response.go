@@ -84,9 +84,6 @@ func (s *Stream) SendHeaders(h *http.HeaderMap, end bool) {
 	s.count(code)
 	s.sentHeaders = true
 	s.inf.ResponseFirstTx = w.Now()
-	if end {
-		s.inf.ResponseDone = s.inf.ResponseFirstTx
-	}
 	if cfg.LogTunnel && s.upgraded && (code == 101 || code == 200) {
 		cfg.Logs.Log(w, &s.inf, accesslog.DownstreamTunnelSuccessfullyEstablished)
 	}
@@ -157,9 +154,6 @@ func (s *Stream) connection(h *http.HeaderMap, tunnel bool) {
 func (s *Stream) SendData(data *buffer.Buffer, end bool) {
 	s.touch()
 	s.inf.BytesSent += uint64(data.Len())
-	if end {
-		s.inf.ResponseDone = s.h.w.Now()
-	}
 	s.enc.EncodeData(data, end)
 	if end {
 		s.flushing()
@@ -170,7 +164,6 @@ func (s *Stream) SendData(data *buffer.Buffer, end bool) {
 func (s *Stream) SendTrailers(t *http.HeaderMap) {
 	s.touch()
 	s.inf.ResponseTrailers = t
-	s.inf.ResponseDone = s.h.w.Now()
 	s.enc.EncodeTrailers(t)
 	s.flushing()
 }

@@ -344,6 +344,7 @@ func (s *Stream) OnEncodeComplete() {
 		return
 	}
 	s.responseDone = true
+	s.inf.ResponseDone = s.h.w.Now()
 	s.maybeFinish()
 }
 

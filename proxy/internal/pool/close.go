@@ -79,6 +79,10 @@ func (c *Conn) OnClose(why conn.Closed) {
 		c.codec.Destroy()
 		p.wake()
 	} else {
+		if p.protocol == HTTP2 {
+			// Envoy makes the codec before the connection is up.
+			p.w.Stats.Inc(stats.Cluster.Block(p.s.Stats, stats.ClusterHTTP2).Counter(stats.HTTP2Nghttp2UpstreamConnections))
+		}
 		p.room -= c.capacity()
 		p.failAll(Failure(&why, c.timedOut, c.nc.Info.Ended().TransportFailure))
 		p.connect()

@@ -105,6 +105,22 @@ func TestBadServer(t *testing.T) {
 	})
 }
 
+// A connection that was never there counts as one of its codec, as in Envoy, which makes the codec before.
+func TestNoConnectionHTTP2(t *testing.T) {
+	overDrivers(t, func(r *rig) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		addr := l.Addr()
+		_ = l.Close()
+		p := r.pool(hostOf(addr), pool.HTTP2)
+		a := r.call(p, "/")
+		r.run("failed", allDone(a))
+		r.want(map[string]string{"upstream_cx_connect_fail": "1", "http2.nghttp2_upstream_connections": "1"})
+	})
+}
+
 // A connection that breaks resets all its streams.
 func TestBrokenHTTP2(t *testing.T) {
 	overDrivers(t, func(r *rig) {

@@ -25,6 +25,7 @@ type TCPConn struct {
 	age       *event.Timer
 	timedOut  bool
 	connected bool
+	ended     bool
 	why       conn.Closed
 }
 
@@ -53,6 +54,9 @@ func DialTCP(w *event.Worker, s *Settings, h *host.Host, prio Priority, hd conn.
 	t.nc.SetLimit(int(s.BufferLimit))
 	return t, http.ResetNone
 }
+
+// Ended says that its user is done with the connection, which ends as it should.
+func (t *TCPConn) Ended() { t.ended = true }
 
 // NetConn returns the connection itself.
 func (t *TCPConn) NetConn() *conn.Conn { return &t.nc }
@@ -105,7 +109,7 @@ func (t *TCPConn) OnClose(why conn.Closed) {
 	w.Remove(&t.timer)
 	t.breakers.Connections.Release()
 	t.why = why
-	ended(w, s, t.host, &why, t.nc.Info.Start, !t.connected, t.connected)
+	ended(w, s, t.host, &why, t.nc.Info.Start, !t.connected, t.connected && !t.ended)
 	t.Handler.OnClose(why)
 }
 

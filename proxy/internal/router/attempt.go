@@ -122,7 +122,7 @@ func (a *attempt) ready(s codec.ClientStream, ci *network.ConnInfo) {
 		}
 		r.head.SetConst(http.Scheme, scheme)
 	}
-	if r.perTryIdle > 0 {
+	if r.websocket && r.perTryIdle > 0 {
 		a.arm(&a.idle, (*attempt).onIdle, r.perTryIdle)
 	}
 	if r.websocket && r.perTry > 0 {
@@ -254,6 +254,7 @@ func (a *attempt) ended() {
 	if r.perTry > 0 && a.open && !a.gotHeaders {
 		a.arm(&a.perTry, (*attempt).onPerTry, r.perTry)
 	}
+	a.touch()
 }
 
 // data sends body bytes.
@@ -297,9 +298,9 @@ func (a *attempt) sendTrailers(t *http.HeaderMap) {
 	}
 }
 
-// touch puts the per-try idle timeout off.
+// touch puts the per-try idle timeout off, which like the per-try timeout begins when the whole request is on its way.
 func (a *attempt) touch() {
-	if a.r.perTryIdle > 0 && a.open {
+	if a.r.perTryIdle > 0 && a.open && (a.sentEnd || a.r.websocket) {
 		a.arm(&a.idle, (*attempt).onIdle, a.r.perTryIdle)
 	}
 }

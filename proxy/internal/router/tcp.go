@@ -95,6 +95,9 @@ func (s *tcpStream) OnEOF() {
 	}
 	done := s.a.sentEnd // then the connection is over in both directions
 	s.over = done
+	if done {
+		s.t.Ended()
+	}
 	var none buffer.Buffer
 	none.Init(&s.a.r.w.Bufs)
 	s.a.DecodeData(&none, true)

@@ -1,8 +1,6 @@
 package h1
 
 import (
-	"unsafe"
-
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
@@ -56,7 +54,7 @@ func (x *exchange) EncodeHeaders(h *http.HeaderMap, end bool) error {
 	case authority == nil && (connect || o.SendFullyQualifiedURL):
 		return ErrMissingAuthority
 	}
-	if !visible(unsafe.Slice(unsafe.StringData(path), len(path))) {
+	if !sendable(path) {
 		return ErrInvalidField
 	}
 	x.isHead, x.connect, x.upgrade = method == "HEAD", connect, upgrades(h)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec"
@@ -327,6 +328,19 @@ func dropCR(b []byte) ([]byte, valueState) {
 		return b, valueClean
 	}
 	return w, valueCR
+}
+
+// sendable tells whether a path may stand in a request line: from HTTP/2 it may have bytes above ASCII, which go on as they are.
+func sendable(path string) bool {
+	if visible(unsafe.Slice(unsafe.StringData(path), len(path))) {
+		return true
+	}
+	for i := 0; i < len(path); i++ {
+		if c := path[i]; c <= ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // visible tells whether all bytes are 0x21 to 0x7e.

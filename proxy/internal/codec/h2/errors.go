@@ -24,6 +24,7 @@ const (
 // Envoy's response code details. Those of errors that its library finds by itself are not told apart.
 const (
 	detailsUnknown    = "http2.unknown.nghttp2.error"
+	detailsBroken     = "codec_error:The_user_callback_function_failed" // of streams that others take along
 	detailsMessaging  = "http2.violation.of.messaging.rule"
 	detailsHeader     = "http2.invalid.header.field"
 	detailsTooMany    = "http2.too_many_headers"

@@ -2,6 +2,7 @@ package h2_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -276,6 +277,34 @@ func TestStreamErrorOnInvalid(t *testing.T) {
 		{"missing", func(w *wire) { w.headers(1, true, ":method=GET").get(3) }, next, "",
 			"1 reset \"local reset\" http2.violation.of.messaging.rule\n3 headers :method=\"GET\" :scheme=\"http\" :path=\"/\" :authority=\"a\" END\n3 complete"},
 	})
+}
+
+// TestOthersOfTheConnection: streams that an error of the connection, or of another stream, takes along have the codec's details.
+func TestOthersOfTheConnection(t *testing.T) {
+	const broken = "1 reset \"protocol error\" codec_error:The_user_callback_function_failed"
+	for name, tt := range map[string]struct {
+		in     func(w *wire)
+		events []string
+	}{
+		"another's head": {func(w *wire) { w.get(3, "X-A=1") }, []string{"3 reset \"protocol error\" http2.invalid.header.field", broken}},
+		"frame size":     {func(w *wire) { w.raw(6, 0, 0, "1234567") }, []string{broken}},
+		"compression":    {func(w *wire) { w.raw(1, 5, 3, "\xff") }, []string{"3 reset \"protocol error\" codec_error:The_user_callback_function_failed", broken}},
+		"push":           {func(w *wire) { w.raw(5, 4, 1, "\x00\x00\x00\x02") }, []string{"1 reset \"protocol error\" http2.unknown.nghttp2.error"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, h2.DefaultOptions())
+			w := newWire().hello()
+			hang(w, true)
+			s.feed(w.bytes())
+			s.drain()
+			tt.in(w)
+			s.feed(w.bytes())
+			got := strings.Split(s.drain(), "\n")
+			slices.Sort(got)
+			slices.Sort(tt.events)
+			eq(t, "events", strings.Join(got, "\n"), strings.Join(tt.events, "\n"))
+		})
+	}
 }
 
 func TestUnderscores(t *testing.T) {

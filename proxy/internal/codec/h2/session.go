@@ -316,7 +316,7 @@ func (s *session) finish(st *stream, reason http.ResetReason, details string) {
 // invalid deals with a message that breaks the rules of HTTP: by the option, the stream is reset or the connection ends.
 func (s *session) invalid(st *stream, err *codec.Err) {
 	if !s.opts.StreamErrorOnInvalid {
-		s.abort(err)
+		s.breaks(err, st)
 		return
 	}
 	s.count(err)
@@ -336,11 +336,32 @@ func (s *session) fail(err *codec.Err) {
 	}
 	s.start()
 	s.writeGoAway(min(s.lastPeer, s.lastSent), err.H2Code, err.Text)
-	s.abort(err)
+	s.breaks(err, nil)
+}
+
+// breaks is abort for an error of which one stream at most is to blame: only that has its details.
+func (s *session) breaks(err *codec.Err, culprit *stream) {
+	details := detailsBroken
+	if culprit == nil && (err == errNotStreamZero || err == errPush) {
+		details = err.Details
+	}
+	s.broken(err)
+	if culprit != nil {
+		s.finish(culprit, err.Reason, err.Details)
+	}
+	s.resetAll(err.Reason, details)
 }
 
 // abort ends the connection: all streams are reset, Dispatch returns err.
 func (s *session) abort(err *codec.Err) {
+	if s.err == nil {
+		s.broken(err)
+		s.resetAll(err.Reason, err.Details)
+	}
+}
+
+// broken notes that the connection is.
+func (s *session) broken(err *codec.Err) {
 	if s.err != nil {
 		return
 	}
@@ -350,7 +371,6 @@ func (s *session) abort(err *codec.Err) {
 		// Streams that end now make no room for others.
 		s.client.OnMaxStreams(0)
 	}
-	s.resetAll(err.Reason, err.Details)
 }
 
 // resetAll resets all streams and tells their decoders.

@@ -155,7 +155,7 @@ func (st *stream) reset(reason http.ResetReason) {
 		st.dec, st.req, st.res = nopDecoder{}, nil, nil
 		return
 	}
-	if st.id != 0 {
+	if st.id != 0 && !(s.client != nil && s.peerGoAway && s.streams.n == 1) { // then the connection ends with it
 		s.writeReset(st.id, st.resetCode(reason))
 	}
 	s.close(st)

@@ -243,11 +243,8 @@ func (m *mem) put(s str) ([]byte, error) {
 		return append(m.room(len(s.raw)), s.raw...), nil
 	}
 	b, ok := huffmanDecode(m.room(huffmanMax(len(s.raw))), s.raw)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, errHuffman
-	case len(b) > MaxString:
-		return nil, errLong
 	}
 	return b, nil
 }

@@ -32,8 +32,8 @@ const (
 	BadValue
 )
 
-// MaxString is the longest name or value that a Decoder takes, before and after Huffman decoding. A longer one is an error of the
-// connection, as in nghttp2.
+// MaxString is the longest name or value that a Decoder takes, as it is on the wire: Huffman code may make 8/5 of it. A longer one is an
+// error of the connection, as in Envoy.
 const MaxString = 64 << 10
 
 // DefaultTableSize is the size of the dynamic table until SETTINGS change it (RFC 9113, section 6.5.2).

@@ -118,6 +118,8 @@ func TestErrors(t *testing.T) {
 		{"padding with zero bits", "0081 18 0161", "hpack: invalid huffman code"},
 		{"string at the limit", long(hpack.MaxString), ""},
 		{"string above the limit", long(hpack.MaxString + 1), "hpack: string is too long"},
+		{"Huffman code at the limit", huffmanZeros(hpack.MaxString - 1), ""},
+		{"Huffman code above the limit", huffmanZeros(hpack.MaxString + 4), "hpack: string is too long"},
 		{"truncated", "0005 61", "hpack: field is not complete"},
 	}
 	for _, tt := range tests {
@@ -134,6 +136,13 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// huffmanZeros is a field whose value takes n bytes, a multiple of 5, and becomes 8/5 of that.
+func huffmanZeros(n int) string {
+	length := lenPrefix(n)
+	length[0] |= 0x80
+	return "00" + "0161" + hex.EncodeToString(length) + strings.Repeat("00", n)
 }
 
 func lenPrefix(n int) []byte {
