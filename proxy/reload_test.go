@@ -173,10 +173,14 @@ func TestReloadErrors(t *testing.T) {
 	defer taken.Close()
 	start, end := strings.Index(config, "  - name: main"), strings.Index(config, "  clusters:")
 	port := fmt.Sprint("port_value: ", taken.Addr().(*net.TCPAddr).Port)
-	for name, c := range map[string]struct{ config, want string }{
-		"an address that is taken": {config[:end] + strings.ReplaceAll(strings.ReplaceAll(config[start:end], "name: main", "name: second"), "port_value: 0", port) + config[end:], "address already in use"},
+	for name, c := range map[string]struct {
+		config, want string
+		back         int // how much changes with what was there before
+	}{
+		"an address that is taken": {config[:end] + strings.ReplaceAll(strings.ReplaceAll(config[start:end], "name: main", "name: second"), "port_value: 0", port) + config[end:], "address already in use", 0},
+		"a move to it":             {config[:start] + strings.Replace(config[start:end], "port_value: 0", port, 1) + config[end:], "cannot bind 127.0.0.1:" + port[len("port_value: "):] + ": ", 1},
 		"a cluster that there is not": {strings.Replace(config, "route: {cluster: backend}", "route: {cluster: nope}", 1),
-			"unknown cluster 'nope'"},
+			"unknown cluster 'nope'", 0},
 	} {
 		got := r.reload(c.config)
 		if len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Error(), c.want) || !strings.Contains(got.Errors[0].Error(), "static_resources.listeners[") {
@@ -185,7 +189,10 @@ func TestReloadErrors(t *testing.T) {
 		if got := get(t, r.url("/")); got != "200 hello" {
 			t.Errorf("%s: %s", name, got)
 		}
-		want(t, r.reload(config), 0)
+		want(t, r.reload(config), c.back)
+		if got := get(t, r.url("/")); got != "200 hello" {
+			t.Errorf("back from %s: %s", name, got)
+		}
 	}
 	b, err := proxy.LoadWith("", proxy.LoadOptions{ConfigYAML: "static_resources: {clusters: [{name: ''}]}"})
 	if err != nil {

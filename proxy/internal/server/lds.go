@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -239,9 +240,7 @@ func (s *Server) takeSockets(old, a *activeListener) {
 		}
 		kept[x] = true
 		a.take(i, list)
-		for _, acc := range list {
-			acc.Worker().Post(func() { acc.Serve(a.l) })
-		}
+		a.serve(i)
 	}
 	drop := func() {
 		for addr, list := range have {
@@ -263,12 +262,49 @@ func (s *Server) takeSockets(old, a *activeListener) {
 		if err != nil {
 			s.countListener(stats.ListenerManagerListenerCreateFailure, 1)
 			s.logger("config").Warn("listener failed to listen", "listener", a.name, "error", err)
+			s.keepAddresses(old, a, kept)
 		} else {
 			s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		}
 		drop()
 		a.build.settle(err)
 	})
+}
+
+// keepAddresses lets a serve where old did, in place of those of its addresses that could not be opened on all workers.
+func (s *Server) keepAddresses(old, a *activeListener, kept map[network.Address]bool) {
+	for i := range a.build.wanted {
+		list := a.sockets(i)
+		if len(list) == len(s.workers) || i >= len(old.build.wanted) || kept[old.build.wanted[i]] || len(old.sockets(i)) == 0 {
+			continue
+		}
+		for _, acc := range list {
+			acc.Worker().Post(acc.Close)
+		}
+		a.build.wanted[i] = old.build.wanted[i]
+		kept[a.build.wanted[i]] = true
+		a.take(i, old.sockets(i))
+		a.serve(i)
+	}
+	s.route()
+}
+
+// sockets are those of address i, as far as they are open.
+func (a *activeListener) sockets(i int) []*listener.Acceptor {
+	switch {
+	case i == 0:
+		return a.accs
+	case i-1 < len(a.more):
+		return a.more[i-1]
+	}
+	return nil
+}
+
+// serve lets the sockets of address i, which another listener had, accept for a.
+func (a *activeListener) serve(i int) {
+	for _, acc := range a.sockets(i) {
+		acc.Worker().Post(func() { acc.Serve(a.l) })
+	}
 }
 
 // take makes sockets those of a's address i.
@@ -306,7 +342,12 @@ func (s *Server) openMissing(a *activeListener, done func(error)) {
 		if err == nil && len(jobs) > 0 {
 			j := jobs[0]
 			jobs = jobs[1:]
-			a.open(s, j.w, j.i, next)
+			a.open(s, j.w, j.i, func(err error) {
+				if err != nil {
+					err = fmt.Errorf("cannot bind %s: %w", specs(a.l)[j.i].Address, err)
+				}
+				next(err)
+			})
 			return
 		}
 		a.each(func(acc *listener.Acceptor) {
