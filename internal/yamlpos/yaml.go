@@ -262,7 +262,7 @@ func (b *yamlBuilder) collect(n *yaml.Node) ([]pair, error) {
 			kn = kn.Alias
 		}
 		if kn.Kind != yaml.ScalarNode {
-			return nil, b.errAt(kn, "a key must be a scalar")
+			return nil, b.errAt(kn, "a key must be a scalar; a text that begins with a brace or a bracket needs quotes")
 		}
 		name := kn.Value
 		if kn.Tag == "!!null" {

@@ -40,8 +40,15 @@ func yamlError(file string, src []byte, err error) error {
 		if i := bytes.IndexByte(text, '\n'); i >= 0 {
 			text = text[:i]
 		}
+		if strings.Contains(msg, "found a tab character") { // the library tells the line before
+			line, text = tabbed(src, lines, line, text)
+			pos.Line = line
+		}
 		at := guessColumn(msg, text)
 		pos.Col = 1 + utf8.RuneCount(text[:at])
+		if what := remedy(msg, text, at); what != "" {
+			msg += ": " + what
+		}
 		if at < len(text) && strings.HasSuffix(msg, "cannot start any token") {
 			msg += ": " + unfit(text[at])
 		}
@@ -50,6 +57,34 @@ func yamlError(file string, src []byte, err error) error {
 		}
 	}
 	return &SyntaxError{Pos: pos, Msg: "invalid YAML: " + msg}
+}
+
+// remedy says what to do about an error of which the message alone says little; at is where in text it is.
+func remedy(msg string, text []byte, at int) string {
+	switch {
+	case strings.Contains(msg, "mapping values are not allowed"):
+		if bytes.Count(text, []byte(": ")) > 1 || bytes.Count(text, []byte(":")) > 1 && bytes.HasSuffix(bytes.TrimRight(text, " \r"), []byte(":")) {
+			return "a text with ': ' in it needs quotes"
+		}
+		return "the line above has a value, so that no key can stand below it: is the indent wrong?"
+	case strings.HasSuffix(msg, "could not find expected ':'"):
+		return "a key ends with ': ', a colon and a space"
+	case strings.Contains(msg, "found a tab character"):
+		return "only spaces indent"
+	case strings.Contains(msg, "unexpected end of stream") && at < len(text) && (text[at] == '"' || text[at] == '\''):
+		return "the quote that opens here is not closed"
+	}
+	return ""
+}
+
+// tabbed is the first line from the given one on that has a tab in its indent.
+func tabbed(src []byte, lines []uint32, from int, text []byte) (int, []byte) {
+	for n := from; n <= len(lines) && n < from+100; n++ {
+		if l := lineAt(src, lines, n); bytes.IndexByte(l[:len(l)-len(bytes.TrimLeft(l, " \t"))], '\t') >= 0 {
+			return n, l
+		}
+	}
+	return from, text
 }
 
 // unfit names a character that no value may begin with, and says what may stand there.
@@ -101,6 +136,8 @@ func guessColumn(msg string, line []byte) int {
 		marks = "{"
 	case strings.HasSuffix(msg, "alphabetic or numeric character"):
 		marks = "*&"
+	case strings.Contains(msg, "found a tab character"):
+		marks = "\t"
 	case strings.Contains(msg, "cannot start any token"):
 		marks = "@`\t%"
 	case strings.Contains(msg, "unexpected end of stream"):
