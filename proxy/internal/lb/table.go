@@ -2,6 +2,7 @@ package lb
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 )
@@ -106,9 +107,30 @@ const (
 	Panic
 )
 
-// NewTable builds a Table. sets is kept.
+// single is a Table of one priority, which most are, in one object: one of a cluster that changes among thousands that do not would leave
+// each of its parts on a page of the heap of its own.
+type single struct {
+	t     Table
+	set   [1]HostSet
+	loads [2]uint32
+}
+
+// SingleSize is what a Table of one priority takes of the heap, in bytes, without its balancer.
+const SingleSize = unsafe.Sizeof(single{})
+
+// NewTable builds a Table. sets is kept, unless there is one.
 func NewTable(o *Options, sets []HostSet) *Table {
-	t := &Table{Sets: sets, fail: o.FailOnPanic, peeks: canPeek(o.Policy)}
+	var t *Table
+	if len(sets) == 1 {
+		one := &single{set: [1]HostSet(sets)}
+		t, sets = &one.t, one.set[:]
+		t.Loads = Loads{Healthy: one.loads[:1:1], Degraded: one.loads[1:]}
+	} else {
+		n := len(sets)
+		both := make([]uint32, 2*n)
+		t = &Table{Loads: Loads{Healthy: both[:n:n], Degraded: both[n:]}}
+	}
+	t.Sets, t.fail, t.peeks = sets, o.FailOnPanic, canPeek(o.Policy)
 	if len(sets) == 0 {
 		return t
 	}
@@ -228,8 +250,6 @@ func (t *Table) choose(c *Context) (i int, degraded bool) {
 // healthy hosts, times the overprovisioning factor, can bear; the rest spills over to the next one, then to degraded hosts.
 func (t *Table) share(o *Options) (panics []bool) {
 	n := len(t.Sets)
-	both := make([]uint32, 2*n)
-	t.Loads = Loads{Healthy: both[:n:n], Degraded: both[n:]}
 	panics = make([]bool, n)
 	avail := make([]uint32, 2*n)
 	healthy, degraded := avail[:n:n], avail[n:]
