@@ -51,7 +51,7 @@ func (w *walker) grpcService(v *configfile.Value) {
 
 // http1Only tells whether a cluster can do nothing but HTTP/1.
 func http1Only(c *configfile.Value) bool {
-	if c.Get("http2_protocol_options") != nil || c.Str("protocol_selection") == "USE_DOWNSTREAM_PROTOCOL" {
+	if c.Get("http2_protocol_options") != nil || c.Get("upstream_config") != nil || c.Str("protocol_selection") == "USE_DOWNSTREAM_PROTOCOL" {
 		return false
 	}
 	options := c.Get("typed_extension_protocol_options")
