@@ -48,6 +48,8 @@ bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udp
 			"  cluster: [{name: c}]\n", "", exitNo, []string{"a.yaml: is refused: 1 problem\n", "did you mean 'clusters'?"}},
 		{"clusters among the listeners", strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: c}", 1) +
 			"  - clusters: [{name: c}]\n", "--quiet", exitNo, []string{"static_resources.listeners[1].clusters: no such field: 'clusters'", "; static_resources has that field: is the indent wrong?\n", "!unknown cluster"}},
+		{"and those of copies of requests", strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: c, request_mirror_policies: [{cluster: d}]}", 1) +
+			"  cluster: [{name: c}]\n", "", exitNo, []string{"a.yaml: is refused: 1 problem\n", "did you mean 'clusters'?"}},
 		{"ECMAScript", watched + "\nstats_config: {stats_tags: [{tag_name: x, regex: '(?=(a))b'}]}", "", exitNo, []string{"all about what is not supported here", "differs: `stats_config"}},
 		{"no YAML", "a: [", "", exitNo, []string{"a.yaml: is refused: 1 problem\n  ", "a.yaml:2:1: invalid YAML"}},
 		{"what nobody means", watched + "  clusters: [{name: c}]\n", "", exitOK,

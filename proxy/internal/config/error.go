@@ -32,6 +32,8 @@ type Error struct {
 	Elsewhere string `json:"elsewhere,omitempty"`
 	// Extension is the message type or the name of an extension of Envoy that this build does not have.
 	Extension string `json:"extension,omitempty"`
+	// NoCluster is the cluster that there is not, where naming it is the mistake.
+	NoCluster string `json:"-"`
 }
 
 // Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'? (ADVICE); E has that field: ...".

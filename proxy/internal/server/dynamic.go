@@ -99,6 +99,7 @@ const maxNearest = 100
 
 // meantCluster completes the error about a cluster that does not exist with those that may have been meant.
 func (s *Server) meantCluster(e *config.Error, name string) {
+	e.NoCluster = name
 	p := &s.problems
 	if p.nearest++; p.nearest <= maxNearest && !p.unread {
 		e.Among(name, "clusters", slices.Concat(s.clusters.Names(), slices.Collect(maps.Keys(p.clusters))))

@@ -47,7 +47,7 @@ func (p *problems) notice() {
 // forget takes out what was said of unknown clusters before it was known that some stand at the wrong place.
 func (p *problems) forget() {
 	if p.notice(); p.unread {
-		p.errs.List = slices.DeleteFunc(p.errs.List, func(e *config.Error) bool { return strings.Contains(e.Msg, "unknown cluster '") })
+		p.errs.List = slices.DeleteFunc(p.errs.List, func(e *config.Error) bool { return e.NoCluster != "" })
 	}
 }
 
