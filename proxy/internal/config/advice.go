@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
 )
 
 // This file knows what was meant by addresses and durations that are not written as configurations want them. What was meant by a value
@@ -61,6 +63,41 @@ func only(s, more string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(more, r)
 	})
+}
+
+// meantBool returns the boolean that text was to be, "" if that is not to be known.
+func meantBool(text string) string {
+	switch strings.ToLower(text) {
+	case "on", "enable", "enabled":
+		return "true"
+	case "off", "disable", "disabled":
+		return "false"
+	}
+	return ""
+}
+
+// meantInteger returns the integer that the text of n was to be, "" if that is not to be known: 50%, 1,000, 1_000, 1MB. Sizes are bytes,
+// but for fields that say they are not.
+func (e *encoder) meantInteger(n yamlpos.Node) string {
+	if e.tree.Kind(n) != yamlpos.String {
+		return ""
+	}
+	s := strings.ToLower(string(e.tree.Text(n)))
+	digits := strings.TrimLeft(s, "0123456789,_")
+	number := strings.NewReplacer(",", "", "_", "").Replace(s[:len(s)-len(digits)])
+	v, err := strconv.ParseUint(number, 10, 40)
+	if err != nil {
+		return ""
+	}
+	unit := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(digits), "b"), "i")
+	shift, ok := map[string]uint{"": 0, "%": 0, "k": 10, "m": 20, "g": 30}[unit]
+	if e.at != nil && strings.HasSuffix(e.at.name, "_kb") && shift >= 10 {
+		shift -= 10
+	}
+	if v <<= shift; !ok || strconv.FormatUint(v, 10) == s || v > 1<<40 {
+		return ""
+	}
+	return strconv.FormatUint(v, 10)
 }
 
 // meantDuration returns the duration that text was to be, as a configuration writes it, "" if it is not to be known: 5, 5S, 5 s, 1h30m,

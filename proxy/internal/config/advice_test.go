@@ -95,10 +95,13 @@ func TestNamesThatBelongElsewhere(t *testing.T) {
 		listenerOf(`filters: [{name: x, typed_config: {` + typed + `, idle_timeout: 5s}}]`):                                           "typed_config.common_http_protocol_options has that field",
 		listenerOf(`filters: [{name: x, "@type": a}]`):                                                                                "did you mean 'typed_config'? (@type and the fields of the message that it names stand in typed_config)",
 		routeBody("match: {prefix: /}, cluster: c"):                                                                                   "routes[0].cluster: no such field: 'cluster': message envoy.config.route.v3.Route has unknown fields; static_resources.clusters[0].transport_socket.typed_config.routes[0].route has that field: is the indent wrong?",
+		cluster(`typed_extension_protocol_options: {"@type": type.googleapis.com/a.B, x: {y: 1}}`):                                    `did you mean '{a.B: {"@type": type.googleapis.com/a.B, ...}}'?`,
+		"static_resources: {clusters: {c: {type: STATIC}}}":                                                                           "no such field: 'c': message envoy.config.cluster.v3.Cluster has unknown fields; a list is wanted here: [{name: c, ...}]",
+		routeBody("match: {prefix: /}, route: {cluster: c}, request_headers_to_add: {x-a: b}"):                                        "a list is wanted here: [{header: {key: x-a, value: b}}]",
+		routeBody("match: {prefix: /, headers: {x-a: b c}}, route: {cluster: c}"):                                                     `a list is wanted here: [{name: x-a, string_match: {exact: "b c"}}]`,
 		routeBody("match: {prefix: /, cluster: c}"):                                                                                   "routes[0].route has that field: is the indent wrong?",
 		routeBody("match: {path_prefix: /}, route: {cluster: c}"):                                                                     "did you mean 'prefix'?",
 		routeBody("match: {prefix: /}, direct_response: {code: 200}"):                                                                 "did you mean 'status'?",
-		routeBody("match: {prefix: /, headers: {x-a: b}}, route: {cluster: c}"):                                                       "no such field: 'x-a': message envoy.config.route.v3.HeaderMatcher has unknown fields; allowed: contains_match,",
 		listenerOf(`filters: [{name: x, typed_config: {type: type.googleapis.com/a.B, x: y}}]`):                                       `did you mean '"@type": type.googleapis.com/a.B'?`,
 		listenerOf(`filters: [{name: x, typed_config: {` + strings.Replace(typed, "rds:", "rdss_configuration: {}, rds:", 1) + `}}]`): "no such field: 'rdss_configuration'",
 		routeBody("prefix: /, route: {cluster: c}"):                                                                                   "routes[0].match has that field: is the indent wrong?",
@@ -216,4 +219,31 @@ func routeOf(s string) string { return routeBody("match: {prefix: /}, " + s) }
 
 func routeBody(s string) string {
 	return `static_resources: {clusters: [{name: c, transport_socket: {name: t, typed_config: {"@type": type.googleapis.com/envoy.config.route.v3.VirtualHost, name: v, domains: [a], routes: [{` + s + "}]}}}]}"
+}
+
+func TestNumbersAndBooleansThatWereMeant(t *testing.T) {
+	for in, want := range map[string]string{
+		cluster("per_connection_buffer_limit_bytes: 1MB"):             "1048576",
+		cluster("per_connection_buffer_limit_bytes: 32 KiB"):          "32768",
+		cluster("per_connection_buffer_limit_bytes: '1,000'"):         "1000",
+		cluster("per_connection_buffer_limit_bytes: 50%"):             "50",
+		cluster("per_connection_buffer_limit_bytes: 5x"):              "",
+		cluster("per_connection_buffer_limit_bytes: -5"):              "",
+		cluster("per_connection_buffer_limit_bytes: 1.5"):             "",
+		cluster("per_connection_buffer_limit_bytes: 9999999999999TB"): "",
+		cluster("per_connection_buffer_limit_bytes: [1MB, 2MB]"):      "",
+		cluster("track_timeout_budgets: enabled"):                     "true",
+		cluster("track_timeout_budgets: disabled"):                    "false",
+		cluster("track_timeout_budgets: maybe"):                       "",
+		cluster("track_timeout_budgets: [enabled]"):                   "",
+	} {
+		_, _, err := config.Load(write(t, "b.yaml", []byte(in)), config.Options{})
+		if err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if _, got, _ := strings.Cut(err.Error(), "did you mean '"); strings.TrimSuffix(got, "'?") != want {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
 }

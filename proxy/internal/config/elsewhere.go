@@ -40,6 +40,11 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 			x.Suggestion = cmp.Or(nearest(key, names), shorter(key, names))
 		}
 	}
+	if x.Elsewhere == "" && x.Suggestion == "" && x.Advice == "" {
+		if list := e.asList(c, m); list != "" {
+			x.Advice = "a list is wanted here: " + list
+		}
+	}
 	if x.Elsewhere == "" && x.Suggestion == "" && x.Allowed == "" && x.Advice == "" {
 		x.Allowed = someOf(names, 12)
 		if len(names) == 0 {

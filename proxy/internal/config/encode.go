@@ -263,6 +263,11 @@ func (e *encoder) mapField(n yamlpos.Node, f *field) {
 		e.fail(n, Error{Msg: "expected '{', a map", Found: e.found(n)})
 		return
 	}
+	if url, ok := t.Child(n, "@type"); ok && t.Kind(url) == yamlpos.String && f.value.kind == protoreflect.MessageKind && e.schema.messageOf(f.value).special == anyMessage {
+		e.failKey(url, Error{Msg: "expected the name of an extension, and below it its message with an @type", Found: "'@type'",
+			Suggestion: "{" + typeName(string(t.Text(url))) + `: {"@type": ` + string(t.Text(url)) + ", ...}}"})
+		return
+	}
 	top := len(e.path) - 1
 	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
 		e.path[top].key = t.Key(c)

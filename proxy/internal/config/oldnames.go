@@ -16,6 +16,11 @@ type oldName struct {
 
 // oldNames are by message and field. A field that only got a longer name is found by its likeness and needs no row.
 var oldNames = map[string]map[string]oldName{
+	"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+		"http_protocol_options":  {"explicit_http_config", "as {http_protocol_options: {...}}"},
+		"http2_protocol_options": {"explicit_http_config", "as {http2_protocol_options: {...}}"},
+		"http3_protocol_options": {"explicit_http_config", "as {http3_protocol_options: {...}}"},
+	},
 	"envoy.extensions.transport_sockets.tls.v3.TlsCertificate": {
 		"cert_chain":  {"certificate_chain", ""},
 		"cert":        {"certificate_chain", ""},
@@ -82,6 +87,7 @@ var oldNames = map[string]map[string]oldName{
 		"use_http2":    {"codec_client_type", "as HTTP2"},
 	},
 	"envoy.config.core.v3.Node": {
+		"name":          {"id", ""},
 		"build_version": {"user_agent_build_version", "it is set by the proxy"},
 	},
 	"envoy.config.core.v3.SocketAddress": {

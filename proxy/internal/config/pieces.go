@@ -44,6 +44,34 @@ func (m *message) onlyList() (found string) {
 	return found
 }
 
+// asList says how what the key c of a map says stands in a list of m, "" if that is not known: names of things that have a name, and pairs
+// of what are headers or parameters.
+func (e *encoder) asList(c yamlpos.Node, m *message) string {
+	key := string(e.tree.Key(c))
+	if e.tree.Kind(c) == yamlpos.Map {
+		if m.fields["name"] != nil {
+			return "[{name: " + scalarText(key) + ", ...}]"
+		}
+		return ""
+	}
+	if form := pairs[m.name]; form != nil && e.tree.Kind(c) < yamlpos.Map {
+		return "[" + form(key, string(e.tree.Text(c))) + "]"
+	}
+	return ""
+}
+
+// pairs write messages from a key and a value.
+var pairs = map[string]func(key, value string) string{
+	"envoy.config.core.v3.HeaderValue":            func(k, v string) string { return headerForm(k + ":" + v) },
+	"envoy.config.core.v3.HeaderValueOption":      func(k, v string) string { return "{header: " + headerForm(k+":"+v) + "}" },
+	"envoy.config.route.v3.HeaderMatcher":         exactForm,
+	"envoy.config.route.v3.QueryParameterMatcher": exactForm,
+}
+
+func exactForm(k, v string) string {
+	return "{name: " + scalarText(k) + ", string_match: {exact: " + scalarText(v) + "}}"
+}
+
 // forms write the message of a name as a map, from what people write in one piece; "" if that says nothing.
 var forms = map[string]func(text string) string{
 	"envoy.config.core.v3.CidrRange":                      rangeForm,
@@ -57,6 +85,7 @@ var forms = map[string]func(text string) string{
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter":                          filterForm,
 	"envoy.config.listener.v3.Filter":                           filterForm,
 	"envoy.config.listener.v3.ListenerFilter":                   filterForm,
+	"envoy.config.core.v3.Locality":                             field1("region"),
 	"envoy.config.core.v3.Pipe":                                 field1("path"),
 	"envoy.config.endpoint.v3.Endpoint":                         inside("address", addressForm),
 	"envoy.config.endpoint.v3.LbEndpoint":                       inside("endpoint", inside("address", addressForm)),

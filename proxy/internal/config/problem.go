@@ -173,7 +173,7 @@ func (e *Error) standsFor(path string) bool {
 func mysterious(list []*Error, path string) bool {
 	parent := path[:max(0, strings.LastIndexByte(path, '.'))]
 	return slices.ContainsFunc(list, func(x *Error) bool {
-		return x.Kind == UnknownField && x.Suggestion == "" && x.Elsewhere == "" && x.Advice == "" && x.Path[:max(0, strings.LastIndexByte(x.Path, '.'))] == parent
+		return x.Kind == UnknownField && x.Suggestion == "" && x.Elsewhere == "" && x.Path[:max(0, strings.LastIndexByte(x.Path, '.'))] == parent
 	})
 }
 

@@ -116,7 +116,11 @@ func (e *encoder) boolean(n yamlpos.Node) (v, ok bool) {
 			return false, true
 		}
 	}
-	e.fail(n, Error{Msg: "expected 'true' or 'false'", Found: e.found(n)})
+	x := Error{Msg: "expected 'true' or 'false'", Found: e.found(n)}
+	if e.tree.Kind(n) == yamlpos.String {
+		x.Suggestion = meantBool(string(e.tree.Text(n)))
+	}
+	e.fail(n, x)
 	return false, false
 }
 
@@ -164,7 +168,7 @@ func (e *encoder) signed(n yamlpos.Node, narrow bool) (int64, bool) {
 		}
 		problem = "integer out of range"
 	}
-	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedInteger(strconv.FormatInt(lo, 10), strconv.FormatInt(hi, 10))})
+	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedInteger(strconv.FormatInt(lo, 10), strconv.FormatInt(hi, 10)), Suggestion: e.meantInteger(n)})
 	return 0, false
 }
 
@@ -181,7 +185,7 @@ func (e *encoder) unsigned(n yamlpos.Node, narrow bool) (uint64, bool) {
 		}
 		problem = "integer out of range"
 	}
-	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedInteger("0", strconv.FormatUint(hi, 10))})
+	e.fail(n, Error{Msg: problem, Found: e.found(n), Allowed: e.allowedInteger("0", strconv.FormatUint(hi, 10)), Suggestion: e.meantInteger(n)})
 	return 0, false
 }
 

@@ -101,7 +101,7 @@ func NewString(m *matcherv3.StringMatcher) (String, error) {
 	case *matcherv3.StringMatcher_Custom:
 		return nil, config.Unregistered(x.Custom.GetName(), x.Custom.GetTypedConfig())
 	}
-	return nil, errors.New("string matcher is not supported yet")
+	return nil, errors.New("match_pattern is required")
 }
 
 // newXDSString compiles xds.type.matcher.v3.StringMatcher.
