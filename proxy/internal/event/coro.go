@@ -12,16 +12,19 @@ type Coro struct {
 	done    bool
 	inside  bool
 	stopped bool
+	w       *Worker
 }
 
 // Go starts body and runs it until its first Wait. body gets the Coro to wait on.
 func (w *Worker) Go(body func(c *Coro)) *Coro {
-	c := &Coro{}
+	c := &Coro{w: w}
+	w.unpin()
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = yield
 		body(c)
 		c.done = true
 	})
+	w.pin()
 	c.Resume()
 	return c
 }
@@ -36,11 +39,13 @@ func (c *Coro) Resume() (done bool) {
 		return c.done
 	}
 	c.inside = true
+	c.w.unpin()
 	c.next()
 	c.inside = false
 	if c.done {
 		c.stop()
 	}
+	c.w.pin()
 	return c.done
 }
 
@@ -55,7 +60,9 @@ func (c *Coro) Stop() {
 		return
 	}
 	c.inside = true // what the body does on its way out may call Resume
+	c.w.unpin()
 	c.stop()
+	c.w.pin()
 	c.inside = false
 	c.done = true
 }

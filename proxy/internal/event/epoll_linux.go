@@ -14,8 +14,8 @@ import (
 // epoll is the Driver of Linux: edge-triggered epoll and raw, non-blocking system calls.
 //
 // I/O goes through RawSyscall: it skips the scheduler's entry and exit (about 60 ns a call, and no other goroutine can take the
-// P away), which is right only because no call can block. Only the wait, when idle, goes through Syscall; a short one that is
-// told to keep the P does not (WaitHeld).
+// P away), which is right only because no call can block. A wait that may be long is the runtime's (gate), and a short one that is told to
+// keep the P keeps it (WaitHeld).
 type epoll struct {
 	ep, wake int32
 	ev       []epollEvent
@@ -24,6 +24,7 @@ type epoll struct {
 	sa       syscall.RawSockaddrAny
 	info     unix.TCPInfo
 	peek     byte
+	gate     *gate
 }
 
 // maxIov is how many runs one Send takes.
@@ -51,6 +52,7 @@ func NewEpoll() (Driver, error) {
 		return nil, err
 	}
 	d := &epoll{ep: int32(ep), wake: int32(efd), ev: make([]epollEvent, MaxEvents)}
+	d.gate = newGate(d)
 	if e := d.Add(Handle(efd), 0); e != 0 {
 		d.Close()
 		return nil, e
@@ -59,6 +61,7 @@ func NewEpoll() (Driver, error) {
 }
 
 func (d *epoll) Close() {
+	d.gate.close()
 	_ = unix.Close(int(d.ep))
 	_ = unix.Close(int(d.wake))
 }
@@ -67,6 +70,10 @@ func (d *epoll) Wait(dst []Ready, timeout time.Duration) int {
 	if timeout == 0 {
 		return d.WaitHeld(dst, 0)
 	}
+	if n, ok := d.gate.sleep(dst, timeout); ok {
+		return n
+	}
+	// Without a descriptor to spare.
 	ms := -1
 	if timeout > 0 {
 		ms = milliseconds(timeout)
@@ -78,10 +85,16 @@ func (d *epoll) Wait(dst []Ready, timeout time.Duration) int {
 
 // WaitHeld implements Holder.
 func (d *epoll) WaitHeld(dst []Ready, timeout time.Duration) int {
-	most := min(len(dst), len(d.ev))
-	r, _, e := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(d.ep), uintptr(unsafe.Pointer(&d.ev[0])), uintptr(most),
-		uintptr(milliseconds(timeout)), 0, 0)
+	d.gate.polled()
+	r, e := d.poll(len(dst), timeout)
 	return d.take(dst, r, e)
+}
+
+// poll asks the kernel for up to n events by a raw call, which waits for a short time at most.
+func (d *epoll) poll(n int, timeout time.Duration) (uintptr, syscall.Errno) {
+	r, _, e := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(d.ep), uintptr(unsafe.Pointer(&d.ev[0])), uintptr(min(n, len(d.ev))),
+		uintptr(milliseconds(timeout)), 0, 0)
+	return r, e
 }
 
 func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }

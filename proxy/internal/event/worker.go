@@ -6,6 +6,7 @@
 package event
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -99,6 +100,7 @@ type Worker struct {
 
 	holder    Holder // nil if the P is not to be kept
 	shortGaps int    // passes since the last long gap
+	pinned    bool   // the goroutine is locked to its thread, but for long waits and Coros
 
 	stopped bool
 	trimAt  int64
@@ -300,7 +302,29 @@ func (w *Worker) NextTimer() time.Duration {
 	return time.Duration(max(t<<tickShift-w.clk.Mono(), 0))
 }
 
-// Run steps until Stop. The calling goroutine should be locked to its thread.
+// RunPinned is Run on a goroutine that is locked to its thread: system calls and caches stay on one core, and the scheduler has no say in
+// the order of its work. In waits that may be long it is not: there it wakes up on the thread that the event woke, without a switch.
+// The bodies of Coros are not either, as the runtime lets a coroutine only be resumed on the thread that it was made on, if that was locked.
+func (w *Worker) RunPinned() {
+	w.pinned = true
+	w.pin()
+	defer w.unpin()
+	w.Run()
+}
+
+func (w *Worker) pin() {
+	if w.pinned {
+		runtime.LockOSThread()
+	}
+}
+
+func (w *Worker) unpin() {
+	if w.pinned {
+		runtime.UnlockOSThread()
+	}
+}
+
+// Run steps until Stop.
 func (w *Worker) Run() {
 	for !w.stopped {
 		w.Step(true)
@@ -360,7 +384,9 @@ func (w *Worker) wait(block bool) int {
 	n := w.Driver.Wait(w.ready, 0)
 	if n == 0 && block && w.Idle() {
 		if timeout := w.NextTimer(); timeout != 0 {
+			w.unpin()
 			n = w.Driver.Wait(w.ready, timeout)
+			w.pin()
 		}
 	}
 	return n

@@ -10,17 +10,16 @@ import (
 // threads runs event loops on threads of their own.
 type threads struct{ wg sync.WaitGroup }
 
-// start runs w until it is stopped. A worker is locked to its thread: its system calls and its cache stay on one core, and the
-// scheduler has no say in the order of its work. When it stops, its sockets are closed and its driver is freed.
-func (t *threads) start(w *event.Worker, locked bool, done func()) {
+// start runs w until it is stopped, pinned to a thread or not. When it stops, its sockets are closed and its driver is freed.
+func (t *threads) start(w *event.Worker, pinned bool, done func()) {
 	t.wg.Add(1)
 	go func() { //ban:allow nakedgo one goroutine per event loop, for its whole life
 		defer t.wg.Done()
-		if locked {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
+		if pinned {
+			w.RunPinned()
+		} else {
+			w.Run()
 		}
-		w.Run()
 		if done != nil {
 			done()
 		}
