@@ -35,6 +35,12 @@ func threshold(list []*clusterv3.CircuitBreakers_Thresholds, priority int) int {
 	return slices.IndexFunc(list, func(t *clusterv3.CircuitBreakers_Thresholds) bool { return int(t.GetPriority()) == priority })
 }
 
+// The defaults of a retry budget.
+const (
+	defaultBudgetPercent = 20
+	defaultMinRetries    = 3
+)
+
 func buildThreshold(t *clusterv3.CircuitBreakers_Thresholds, l *pool.Limits) error {
 	l.MaxConnections = number(t.GetMaxConnections(), l.MaxConnections)
 	l.MaxPending = number(t.GetMaxPendingRequests(), l.MaxPending)
@@ -43,11 +49,11 @@ func buildThreshold(t *clusterv3.CircuitBreakers_Thresholds, l *pool.Limits) err
 	l.MaxPools = number(t.GetMaxConnectionPools(), l.MaxPools)
 	l.TrackRemaining = t.GetTrackRemaining()
 	if b := t.GetRetryBudget(); b != nil {
-		l.HasBudget, l.BudgetPercent = true, 20
+		l.HasBudget, l.BudgetPercent = true, defaultBudgetPercent
 		if b.GetBudgetPercent() != nil {
 			l.BudgetPercent = b.GetBudgetPercent().GetValue()
 		}
-		l.MinRetries = number(b.GetMinRetryConcurrency(), 3)
+		l.MinRetries = number(b.GetMinRetryConcurrency(), defaultMinRetries)
 		l.BudgetInterval = b.GetBudgetInterval().AsDuration().Truncate(time.Millisecond)
 	}
 	return nil

@@ -9,6 +9,7 @@ type Runtime interface {
 	// Len is the number of keys.
 	Len() int
 	Uint(key string, def uint64) uint64
+	Double(key string, def float64) float64
 	Fraction(key string, numerator, denominator uint64) (n, d uint64)
 }
 
@@ -62,5 +63,24 @@ func limitsFromRuntime(r Runtime, name string, limits *[pool.NumPriorities]pool.
 			{"max_retries", &l.MaxRetries}, {"max_connection_pools", &l.MaxPools}} {
 			*x.to = uint32(min(r.Uint(prefix+x.key, uint64(*x.to)), pool.Unlimited))
 		}
+		budgetFromRuntime(r, prefix+"retry_budget.", l)
+	}
+}
+
+// budgetFromRuntime replaces parts of a retry budget. Either key alone makes one, with the default of the other.
+func budgetFromRuntime(r Runtime, prefix string, l *pool.Limits) {
+	const unset = 1 << 32
+	percent, least := r.Double(prefix+"budget_percent", -1), r.Uint(prefix+"min_retry_concurrency", unset)
+	if percent < 0 && least == unset {
+		return
+	}
+	if !l.HasBudget {
+		l.HasBudget, l.BudgetPercent, l.MinRetries = true, defaultBudgetPercent, defaultMinRetries
+	}
+	if percent >= 0 {
+		l.BudgetPercent = percent
+	}
+	if least != unset {
+		l.MinRetries = uint32(min(least, pool.Unlimited))
 	}
 }

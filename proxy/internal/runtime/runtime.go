@@ -69,6 +69,9 @@ func (l *Loader) Snapshot() *Snapshot { return l.current.Load() }
 // Uint returns a key as a number, def if it is not set or no whole number. Safe from any thread.
 func (l *Loader) Uint(key string, def uint64) uint64 { return l.current.Load().Uint(key, def) }
 
+// Double returns a key as a number, def if it is none. Safe from any thread.
+func (l *Loader) Double(key string, def float64) float64 { return l.current.Load().Double(key, def) }
+
 // Integer is Uint, by the name that access logs know.
 func (l *Loader) Integer(key string, def uint64) uint64 { return l.current.Load().Uint(key, def) }
 
