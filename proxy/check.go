@@ -12,7 +12,7 @@ import (
 )
 
 // Problem is one thing that is wrong with a configuration: where it stands (File, Line, Col, from 1; 0 without a place), the full path
-// of the field, what sort of mistake it is, what Envoy says of it, what was found, what may stand there, and the nearest valid name. It
+// of the field, what sort of mistake it is, what Envoy says of it, what was found, what may stand there, the nearest valid name, and what to do. It
 // is an error, and has a JSON form.
 type Problem = config.Error
 

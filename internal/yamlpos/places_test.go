@@ -4,35 +4,43 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
 )
 
-// TestManyPlaces asks for more places than are counted without an index, forwards and backwards, in lines with characters of several
-// bytes.
-func TestManyPlaces(t *testing.T) {
+// Places in one long line are asked for in any order.
+func TestPlacesBackAndForth(t *testing.T) {
+	const values = 60
 	var b strings.Builder
-	b.WriteString("[\n")
-	for i := range 100 {
-		fmt.Fprintf(&b, "  \"é\", %d,\n", i)
+	b.WriteString("{\n")
+	want := make([]int, values)
+	line := 0
+	for i := range values {
+		s := fmt.Sprintf(`"k%d": `, i)
+		want[i] = line + utf8.RuneCountInString(s) + 1
+		s += `"é` + strings.Repeat("ü", i%3) + `", `
+		line += utf8.RuneCountInString(s)
+		b.WriteString(s)
 	}
-	b.WriteString("0]")
-	tree, err := yamlpos.ParseJSON("f", []byte(b.String()))
+	b.WriteString(`"last": 1}`)
+	tree, err := yamlpos.ParseJSON("f.json", []byte(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func(i int) {
-		for j, col := range []int{3, 8} {
-			n, ok := tree.Elem(tree.Root(), 2*i+j)
-			if want := (yamlpos.Pos{File: "f", Line: i + 2, Col: col}); !ok || tree.Pos(n) != want {
-				t.Errorf("element %d: %v, want %v", 2*i+j, tree.Pos(n), want)
-			}
+	ask := func(i int) {
+		t.Helper()
+		n, ok := tree.Child(tree.Root(), fmt.Sprintf("k%d", i))
+		if p := tree.Pos(n); !ok || p.Line != 2 || p.Col != want[i] {
+			t.Errorf("k%d is at %v, want 2:%d", i, p, want[i])
 		}
 	}
-	for i := range 100 {
-		look(i)
+	for i := range values {
+		ask(i)
 	}
-	for i := range 100 {
-		look(99 - i)
+	for i := range values {
+		ask(values - 1 - i)
+		ask(i)
+		ask(i * 7 % values)
 	}
 }

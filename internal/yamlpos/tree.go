@@ -241,10 +241,15 @@ func (p *places) of(file string, src []byte, off int) Pos {
 		line-- // the line that begins before
 	}
 	from, col := int(p.starts[line]), 1
-	if p.line == line && p.off >= from && p.off <= off && p.col > 0 {
-		from, col = p.off, p.col
+	switch same := p.line == line && p.off >= from && p.col > 0; {
+	case same && p.off > off && p.off-off < off-from: // back from the last one
+		col = p.col - utf8.RuneCount(src[off:p.off])
+	case same && p.off <= off:
+		col = p.col + utf8.RuneCount(src[p.off:off])
+	default:
+		col += utf8.RuneCount(src[from:off])
 	}
-	p.line, p.off, p.col = line, off, col+utf8.RuneCount(src[from:off])
+	p.line, p.off, p.col = line, off, col
 	return Pos{File: file, Line: line + 1, Col: p.col}
 }
 
