@@ -273,6 +273,9 @@ func TestDelayedClose(t *testing.T) {
 					r.clock.ahead += 2 * time.Second
 				}
 				r.run("it is closed", func() bool { return c.closed == 1 && s.eof == 1 })
+				if c.why.Remote != tc.peer || c.why.Delayed == tc.peer {
+					t.Errorf("closed by %+v", c.why)
+				}
 			})
 		})
 	}

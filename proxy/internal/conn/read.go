@@ -202,6 +202,7 @@ func (c *Conn) eof() {
 		return
 	}
 	if c.state == lingering {
+		c.why.Remote = true // it was faster
 		c.finish()
 		return
 	}
@@ -240,8 +241,11 @@ func (c *Conn) remoteError(e syscall.Errno) {
 	if c.state == closed {
 		return
 	}
-	if c.state == open {
+	switch c.state {
+	case open:
 		c.why = Closed{Remote: true, Reset: true, Errno: e, Failed: !c.connected}
+	case lingering:
+		c.why.Remote = true
 	}
 	c.finish()
 }
