@@ -81,7 +81,6 @@ func (s *Stream) reply(r *filter.LocalReply) {
 	w := s.owner.Worker()
 	free := replies.Get(w)
 	b := freelist.Take(free, nil)
-	s.replyBody = b
 	b.Init(&w.Bufs)
 	b.AppendString(body)
 	if past {
@@ -89,10 +88,6 @@ func (s *Stream) reply(r *filter.LocalReply) {
 	} else {
 		s.data(&s.enc, 0, b, true)
 	}
-	if s.replyBody != b {
-		return // the stream is over
-	}
-	s.replyBody = nil
 	b.Reset()
 	if len(*free) < maxReplies {
 		*free = append(*free, b)

@@ -72,7 +72,6 @@ type Stream struct {
 	limit int
 
 	madeTrailers *[2]http.HeaderMap // nil mostly
-	replyBody    *buffer.Buffer     // nil mostly: of a local reply, while it is made
 
 	watchers []func(bool)
 	watcher  [1]func(bool) // where watchers begins: the terminal filter's is there mostly
@@ -290,10 +289,6 @@ func (s *Stream) Destroy() {
 		s.made = false
 		s.madeTrailers[0].Release()
 		s.madeTrailers[1].Release()
-	}
-	if s.replyBody != nil { // who is sending it, on the stack, may look at it still
-		s.replyBody.Reset()
-		s.replyBody = nil
 	}
 	s.dec.headers, s.dec.trailers, s.enc.headers, s.enc.trailers = nil, nil, nil, nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -167,16 +168,25 @@ func TestNothingIsAllocated(t *testing.T) {
 					t.Fatal("no answer")
 				}
 			}
-			before := h.d.got
+			before, heap := h.d.got, allocated()
 			n := testing.AllocsPerRun(measured, func() { h.exchange(next()) })
-			if n != 0 && !(x.limited && poolsForget) {
-				t.Errorf("%v allocations per request", n)
+			// What is made in blocks and not given back is less than one allocation for each. An access log's buffers grow to their size.
+			bytes := (allocated() - heap) / (measured + 1)
+			if (n != 0 || bytes > 16 && x.name != "http1 logged") && !(x.limited && poolsForget) {
+				t.Errorf("%v allocations and %d bytes per request", n, bytes)
 			}
 			if per := (h.d.got - before) / (measured + 1); per < 1024 {
 				t.Errorf("%d bytes per answer: the body is missing", per)
 			}
 		})
 	}
+}
+
+// allocated is how many bytes of the heap were allocated so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 func BenchmarkRequest(b *testing.B) {
