@@ -79,6 +79,14 @@ type Holder interface {
 	WaitHeld(dst []Ready, timeout time.Duration) int
 }
 
+// Sleeper is a Driver with a way to wait that costs less where waits are rare and long, and more where they are not.
+type Sleeper interface {
+	// Sleep is Wait. The calling goroutine should not be locked to its thread.
+	Sleep(dst []Ready, timeout time.Duration) int
+	// Rouse gives up what the next Sleep would need anew. It is cheap if there is nothing to give up.
+	Rouse()
+}
+
 // Splicer is a Driver that can move bytes between sockets inside the kernel (Linux: splice(2) over a pipe).
 type Splicer interface {
 	// NewPipe returns a pipe of about size bytes.

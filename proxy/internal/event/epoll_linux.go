@@ -14,8 +14,8 @@ import (
 // epoll is the Driver of Linux: edge-triggered epoll and raw, non-blocking system calls.
 //
 // I/O goes through RawSyscall: it skips the scheduler's entry and exit (about 60 ns a call, and no other goroutine can take the
-// P away), which is right only because no call can block. A wait that may be long is the runtime's (gate), and a short one that is told to
-// keep the P keeps it (WaitHeld).
+// P away), which is right only because no call can block. Only a wait of a worker that has something to do goes through Syscall; a short
+// one that is told to keep the P does not (WaitHeld), and one that is rare is the runtime's (Sleep).
 type epoll struct {
 	ep, wake int32
 	ev       []epollEvent
@@ -70,10 +70,6 @@ func (d *epoll) Wait(dst []Ready, timeout time.Duration) int {
 	if timeout == 0 {
 		return d.WaitHeld(dst, 0)
 	}
-	if n, ok := d.gate.sleep(dst, timeout); ok {
-		return n
-	}
-	// Without a descriptor to spare.
 	ms := -1
 	if timeout > 0 {
 		ms = milliseconds(timeout)
@@ -83,9 +79,19 @@ func (d *epoll) Wait(dst []Ready, timeout time.Duration) int {
 	return d.take(dst, r, e)
 }
 
+// Sleep implements Sleeper.
+func (d *epoll) Sleep(dst []Ready, timeout time.Duration) int {
+	if n, ok := d.gate.sleep(dst, timeout); ok {
+		return n
+	}
+	return d.Wait(dst, timeout) // without a descriptor to spare
+}
+
+// Rouse implements Sleeper.
+func (d *epoll) Rouse() { d.gate.close() }
+
 // WaitHeld implements Holder.
 func (d *epoll) WaitHeld(dst []Ready, timeout time.Duration) int {
-	d.gate.polled()
 	r, e := d.poll(len(dst), timeout)
 	return d.take(dst, r, e)
 }

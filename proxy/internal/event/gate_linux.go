@@ -25,12 +25,8 @@ type gate struct {
 	dst   []Ready
 	n     int
 	until int64 // the deadline of file, by clk.Mono, in full ticks of timers; 0: none
-	polls int   // of the driver since the last sleep
 	clk   clock.Clock
 }
-
-// busyPolls is how many polls without a sleep make a worker busy.
-const busyPolls = 1024
 
 func newGate(d *epoll) *gate {
 	g := &gate{d: d, clk: clock.System()}
@@ -72,7 +68,6 @@ func (g *gate) close() {
 // sleep waits for events, until timeout is over, rounded up to a tick of timers; negative: for as long as it takes. ok is false if it
 // cannot wait.
 func (g *gate) sleep(dst []Ready, timeout time.Duration) (n int, ok bool) {
-	g.polls = 0
 	if g.file == nil && g.open() != nil {
 		return 0, false
 	}
@@ -91,11 +86,4 @@ func (g *gate) sleep(dst []Ready, timeout time.Duration) (n int, ok bool) {
 	g.dst, g.n = dst, 0
 	_ = g.raw.Read(g.try)
 	return g.n, true
-}
-
-// polled counts a poll of a worker that does not sleep.
-func (g *gate) polled() {
-	if g.polls++; g.polls == busyPolls {
-		g.close()
-	}
 }

@@ -24,13 +24,13 @@ func TestSleepEnds(t *testing.T) {
 	ready := make([]Ready, 1)
 	for range 100 {
 		d.Wake()
-		d.Wait(ready, time.Hour)
+		d.Sleep(ready, time.Hour)
 		woken := make(chan struct{})
 		go func() { d.Wake(); close(woken) }()
-		d.Wait(ready, time.Hour)
+		d.Sleep(ready, time.Hour)
 		<-woken
 	}
-	d.Wait(ready, time.Millisecond)
+	d.Sleep(ready, time.Millisecond)
 }
 
 // A timeout that is over does not end the next sleep.
@@ -38,38 +38,65 @@ func TestSleepAfterTimeout(t *testing.T) {
 	d := gated(t)
 	ready := make([]Ready, 1)
 	for range 3 {
-		d.Wait(ready, time.Millisecond)
+		d.Sleep(ready, time.Millisecond)
 	}
 	for _, timeout := range []time.Duration{-1, time.Hour} {
 		start := time.Now()
 		time.AfterFunc(20*time.Millisecond, d.Wake)
-		d.Wait(ready, timeout)
+		d.Sleep(ready, timeout)
 		if got := time.Since(start); got < 15*time.Millisecond {
 			t.Errorf("a sleep of %v ended after %v", timeout, got)
 		}
 	}
 }
 
-// A worker that is busy leaves the runtime's poller; it comes back when it sleeps.
-func TestBusyLeavesTheGate(t *testing.T) {
+// What was given up comes back with the next sleep.
+func TestRouse(t *testing.T) {
 	d := gated(t)
 	ready := make([]Ready, 1)
 	for range 3 {
-		d.Wait(ready, time.Millisecond)
-		for i := range busyPolls {
-			if d.gate.file == nil {
-				t.Fatalf("left after %d polls", i)
-			}
-			d.Wait(ready, 0)
-		}
-		if d.gate.file != nil {
-			t.Fatalf("still there after %d polls", busyPolls)
-		}
-		time.AfterFunc(time.Millisecond, d.Wake)
-		d.Wait(ready, 2*time.Second)
+		d.Sleep(ready, time.Millisecond)
 		if d.gate.file == nil {
 			t.Fatal("slept elsewhere")
 		}
+		d.Rouse()
+		d.Rouse()
+		if d.gate.file != nil {
+			t.Fatal("still in the runtime's poller")
+		}
+		time.AfterFunc(time.Millisecond, d.Wake)
+		d.Sleep(ready, time.Hour)
+	}
+}
+
+// Passes are rare below a number in a period, and are not from that number on, at once.
+func TestRarity(t *testing.T) {
+	var r rarity
+	now := int64(time.Hour)
+	passes := func(n int, gap time.Duration) (ended int) {
+		for range n {
+			now += int64(gap)
+			if r.pass(now) {
+				ended++
+			}
+		}
+		return ended
+	}
+	if passes(10, rarePeriod/10); !r.is {
+		t.Fatal("ten in a period are not rare")
+	}
+	now += int64(rarePeriod) // a new one begins with the next pass
+	if n := passes(rarePasses-1, time.Microsecond); n != 0 || !r.is {
+		t.Fatalf("%d passes: rare %v, told %d times", rarePasses-1, r.is, n)
+	}
+	if n := passes(2, time.Microsecond); n != 1 || r.is {
+		t.Fatalf("%d passes: rare %v, told %d times", rarePasses+1, r.is, n)
+	}
+	if passes(200, time.Millisecond/2); r.is {
+		t.Fatal("two in a millisecond are rare")
+	}
+	if passes(2, rarePeriod); !r.is {
+		t.Fatal("one in a period is not rare")
 	}
 }
 
@@ -150,9 +177,38 @@ func TestSleepsDoNotAllocate(t *testing.T) {
 	n := testing.AllocsPerRun(100, func() {
 		timeout += 10 * time.Millisecond // a new deadline each time
 		d.Wake()
-		d.Wait(ready, timeout)
+		d.Sleep(ready, timeout)
 	})
 	if n > 0 {
 		t.Errorf("a sleep allocates %v times", n)
 	}
+}
+
+// No wake-up of a sleeper is lost, whether it is about to sleep, asleep or just up.
+func TestSleepersWakeEachOther(t *testing.T) {
+	const rounds = 20000
+	a, b := gated(t), gated(t)
+	late := time.AfterFunc(time.Minute, func() { panic("a wake-up was lost") })
+	defer late.Stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ready := make([]Ready, 1)
+		for i := range rounds {
+			b.Sleep(ready, -1)
+			if i%5 == 0 {
+				b.Rouse()
+			}
+			a.Wake()
+		}
+	}()
+	ready := make([]Ready, 1)
+	for i := range rounds {
+		if i%7 == 0 {
+			runtime.Gosched()
+		}
+		b.Wake()
+		a.Sleep(ready, time.Hour)
+	}
+	<-ended
 }

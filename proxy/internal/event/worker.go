@@ -100,7 +100,9 @@ type Worker struct {
 
 	holder    Holder // nil if the P is not to be kept
 	shortGaps int    // passes since the last long gap
-	pinned    bool   // the goroutine is locked to its thread, but for long waits and Coros
+	pinned    bool   // the goroutine is locked to its thread, but for sleeps and Coros
+	sleeper   Sleeper
+	rare      rarity
 
 	stopped bool
 	trimAt  int64
@@ -152,6 +154,7 @@ func New(c Config) *Worker {
 	if c.KeepP {
 		w.holder, _ = c.Driver.(Holder)
 	}
+	w.sleeper, _ = c.Driver.(Sleeper)
 	w.ReadBuffer = make([]byte, ReadBufferSize)
 	w.ready = make([]Ready, MaxEvents)
 	w.setNow()
@@ -303,7 +306,7 @@ func (w *Worker) NextTimer() time.Duration {
 }
 
 // RunPinned is Run on a goroutine that is locked to its thread: system calls and caches stay on one core, and the scheduler has no say in
-// the order of its work. In waits that may be long it is not: there it wakes up on the thread that the event woke, without a switch.
+// the order of its work. In sleeps it is not: from them it wakes up on the thread that the event woke, without a switch.
 // The bodies of Coros are not either, as the runtime lets a coroutine only be resumed on the thread that it was made on, if that was locked.
 func (w *Worker) RunPinned() {
 	w.pinned = true
@@ -363,6 +366,9 @@ func (w *Worker) Step(wait bool) int {
 	}
 	if n > 0 {
 		w.Passes.record(w.clk.Mono() - start)
+		if w.rare.pass(w.now) && w.sleeper != nil {
+			w.sleeper.Rouse()
+		}
 	}
 	if w.now-w.trimAt > int64(5*time.Second) {
 		w.trimAt = w.now
@@ -384,12 +390,46 @@ func (w *Worker) wait(block bool) int {
 	n := w.Driver.Wait(w.ready, 0)
 	if n == 0 && block && w.Idle() {
 		if timeout := w.NextTimer(); timeout != 0 {
-			w.unpin()
-			n = w.Driver.Wait(w.ready, timeout)
-			w.pin()
+			n = w.waitLong(timeout)
 		}
 	}
 	return n
+}
+
+// waitLong waits for events, which may take long.
+func (w *Worker) waitLong(timeout time.Duration) int {
+	if w.sleeper == nil || !w.rare.is {
+		return w.Driver.Wait(w.ready, timeout)
+	}
+	w.unpin()
+	n := w.sleeper.Sleep(w.ready, timeout)
+	w.pin()
+	return n
+}
+
+// rarity tells whether passes with something to do are rare.
+type rarity struct {
+	is    bool
+	n     int   // in this period
+	since int64 // ns
+}
+
+const (
+	// rarePeriod is how long passes are counted for, rarePasses how many of them in it are too many to be rare.
+	rarePeriod = 64 * time.Millisecond
+	rarePasses = 128
+)
+
+// pass counts one that ended now. ended is true if they were rare, and are not any more.
+func (r *rarity) pass(now int64) (ended bool) {
+	if now-r.since >= int64(rarePeriod) {
+		r.is, r.n, r.since = r.n < rarePasses, 0, now
+	}
+	if r.n++; r.n < rarePasses || !r.is {
+		return false
+	}
+	r.is = false
+	return true
 }
 
 func (w *Worker) runTimers() int {
