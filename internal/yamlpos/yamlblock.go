@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -40,7 +41,10 @@ func blockError(src []byte, first int, msg string) (line, col int, text string, 
 	}
 	l := lineAt(src, starts, n)
 	if line, col := openQuote(src, starts, n); line > 0 {
-		return line, col, fmt.Sprintf("the quote that opens here is closed in line %d, in the midst of something else", n), true
+		return line, col, closedIn(n), true
+	}
+	if at := afterQuotes(l); at > 0 {
+		return n, 1 + utf8.RuneCount(l[:at]), "nothing may follow a text in quotes", true
 	}
 	indent := indentOf(l)
 	item := isItem(l[indent:])
@@ -88,6 +92,57 @@ func openQuote(src []byte, starts []uint32, n int) (line, col int) {
 		}
 	}
 	return 0, 0
+}
+
+func closedIn(n int) string {
+	return fmt.Sprintf("the quote that opens here is closed in line %d, in the midst of something else", n)
+}
+
+// quoteAbove is openQuote for an error that shows some lines below the one, n, that closes the quote. It looks at the last line that
+// has quotes.
+func quoteAbove(src []byte, starts []uint32, line int) (at, col, n int) {
+	for n = min(line, len(starts)); n > max(0, line-10); n-- {
+		if text := lineAt(src, starts, n); bytes.ContainsAny(text, `"'`) {
+			if at, col = openQuote(src, starts, n); at == 0 {
+				return 0, 0, 0
+			}
+			// A text that was meant to end here has nothing behind it.
+			_, rest, _ := bytes.Cut(text, lineAt(src, starts, at)[col-1:col])
+			if rest = bytes.TrimLeft(rest, " "); len(rest) == 0 || rest[0] == '#' || rest[0] == ',' {
+				return 0, 0, 0
+			}
+			return at, col, n
+		}
+	}
+	return 0, 0, 0
+}
+
+// afterQuotes is where on a line something follows a value in quotes, 0 if nothing does.
+func afterQuotes(text []byte) int {
+	i := 0
+	for i < len(text) && (text[i] == ' ' || isItem(text[i:])) {
+		i++
+	}
+	if j := bytes.Index(text[i:], []byte(": ")); j >= 0 && text[i] != '"' && text[i] != '\'' {
+		i += j + 2 + indentOf(text[i+j+2:])
+	}
+	if i >= len(text) || text[i] != '"' && text[i] != '\'' {
+		return 0
+	}
+	q := text[i]
+	for i++; i < len(text) && text[i] != q; i++ {
+		if text[i] == '\\' && q == '"' {
+			i++
+		}
+	}
+	if i++; i >= len(text) {
+		return 0
+	}
+	i += indentOf(text[i:])
+	if i == len(text) || text[i] == ':' || text[i] == '#' || text[i] == q {
+		return 0
+	}
+	return i
 }
 
 // openBlock is an indent at which lines may go on.

@@ -35,6 +35,11 @@ func yamlError(file string, src []byte, err error) error {
 		}
 	}
 	lines := lineStarts(src)
+	if strings.Contains(msg, "mapping values are not allowed") {
+		if l, col, n := quoteAbove(src, lines, line); l > 0 {
+			return &SyntaxError{Pos: Pos{File: file, Line: l, Col: col}, Msg: "invalid YAML: " + msg + ": " + closedIn(n)}
+		}
+	}
 	if line <= len(lines) {
 		text := src[lines[line-1]:]
 		if i := bytes.IndexByte(text, '\n'); i >= 0 {

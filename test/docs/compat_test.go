@@ -256,7 +256,8 @@ func apiOnly(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString("# Packages of the API without an extension\n\nThe API (go-control-plane) has these packages; the real binary lists no extension for them. Some hold what other messages use.\n\n")
-	for _, p := range lines(t, filepath.Join(root, "proxy/internal/config/known.txt")) {
+	for _, line := range lines(t, filepath.Join(root, "proxy/internal/config/known.txt")) {
+		p, _, _ := strings.Cut(line, " ")
 		if full := "envoy." + p; strings.HasPrefix(p, "extensions.") && !listed[full] {
 			fmt.Fprintf(&b, "- %s\n", full)
 		}

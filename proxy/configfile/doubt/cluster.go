@@ -71,11 +71,25 @@ func (w *walker) cluster(v *configfile.Value) {
 	case "", "STATIC", "0":
 	case "STRICT_DNS", "1", "LOGICAL_DNS", "2":
 		w.withoutSNI(v)
+		w.hostNames(v)
 	default:
 		return
 	}
 	if !hasEndpoints(v) && !goesNowhere(v.Str("name")) {
 		w.add(sure, config.Error{Msg: "the cluster '" + v.Str("name") + "' has no endpoints: requests to it are answered with 503, connections closed"}, "name")
+	}
+}
+
+// hostNames looks at the hosts of a cluster that are looked up.
+func (w *walker) hostNames(c *configfile.Value) {
+	for i, e := range c.Get("load_assignment").List("endpoints") {
+		for j, h := range e.List("lb_endpoints") {
+			host := h.At("endpoint", "address", "socket_address").Str("address")
+			if _, err := netip.ParseAddr(host); err != nil && strings.ContainsAny(host, ":/") {
+				w.add(sure, config.Error{Msg: "no host is called '" + host + "': a name stands here by itself, its port in port_value"},
+					"load_assignment", "endpoints", i, "lb_endpoints", j, "endpoint", "address", "socket_address", "address")
+			}
+		}
 	}
 }
 

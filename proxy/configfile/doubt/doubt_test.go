@@ -144,6 +144,9 @@ func TestOf(t *testing.T) {
 
 		{"a wildcard within", virtualHost(`domains: ["a.*.com"]`), "is called 'a.*.com'"},
 		{"two of them", virtualHost(`domains: ["*.a.*"]`), "is called '*.a.*'"},
+		{"a URL", virtualHost(`domains: ["https://a.com"]`), "is called 'https://a.com'"},
+		{"a path", virtualHost(`domains: ["a.com/b"]`), "is called 'a.com/b'"},
+		{"a port", virtualHost(`domains: ["a.com:80", "[::1]:80", "*:80"]`), ""},
 		{"one at an end", virtualHost(`domains: ["*", "*.a", "a.*", "*-a.b"]`), ""},
 
 		{"a word of a route", routes("{match: {prefix: /}, route: {cluster: c, retry_policy: {retry_on: '5xx, 5xxx'}}}"), "'5xxx' is no condition of retries: it is ignored; did you mean '5xx'?"},
@@ -170,6 +173,9 @@ func TestOf(t *testing.T) {
 		{"a host beside", tls("STRICT_DNS", "backend", ca, ""), ""},
 		{"mutual TLS", tls("STRICT_DNS", "www.example.com", "common_tls_context: {tls_certificates: [{}], validation_context: {trusted_ca: {}}}", ""), ""},
 
+		{"a host with its port", clusters(`{name: c, type: STRICT_DNS, ` + strings.Replace(hosts, "127.0.0.1", "'a.b:80'", 1) + `}`), "no host is called 'a.b:80'"},
+		{"a host as a URL", clusters(`{name: c, type: LOGICAL_DNS, ` + strings.Replace(hosts, "127.0.0.1", "'http://a.b'", 1) + `}`), "no host is called 'http://a.b'"},
+		{"an address of IPv6", clusters(`{name: c, type: STRICT_DNS, ` + strings.Replace(hosts, "127.0.0.1", "'::1'", 1) + `}`), ""},
 		{"no endpoints", clusters("{name: c}"), "the cluster 'c' has no endpoints"},
 		{"an empty list", clusters("{name: c, type: STRICT_DNS, load_assignment: {endpoints: [{lb_endpoints: []}]}}"), "has no endpoints"},
 		{"EDS", clusters("{name: c, type: EDS}"), ""},

@@ -21,7 +21,10 @@ func (w *walker) manager(v *configfile.Value) {
 // virtualHost is one of a route configuration.
 func (w *walker) virtualHost(v *configfile.Value) {
 	for i, d := range v.List("domains") {
-		if strings.Contains(withoutWildcard(d.Text), "*") {
+		switch {
+		case strings.Contains(d.Text, "/"):
+			w.add(sure, config.Error{Msg: "no host is called '" + d.Text + "': a domain is a host, with its port if it has one, without scheme and path"}, "domains", i)
+		case strings.Contains(withoutWildcard(d.Text), "*"):
 			w.add(sure, config.Error{Msg: "a '*' is a wildcard at one end of a domain only: this one is taken as it stands, and no host is called '" + d.Text + "'"},
 				"domains", i)
 		}

@@ -96,6 +96,10 @@ func unknownType(r Resolver, url string) Error {
 		x.Suggestion = typePrefix + s
 		return x
 	}
+	if s := nearKnown(name); s != "" {
+		x.Suggestion, x.Advice = typePrefix+s, "which is an extension that this build does not have"
+		return x
+	}
 	if now := newTypeName(name); now != "" {
 		x.Msg += ": the v2 API is not supported"
 		if x.Suggestion = typePrefix + now; !slices.Contains(names, now) {

@@ -82,14 +82,14 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		return nil, config.At("private_key", badKey(p, errRedacted))
 	}
 	errs.Collect("private_key", err)
+	// What is not written is missing, whatever files are not there.
+	if len(chain) == 0 && (errs.Err() == nil || p.GetCertificateChain() == nil) {
+		errs.Collect("", incomplete("certificate", p, p.GetCertificateChain() == nil))
+	} else if len(key) == 0 && (errs.Err() == nil || p.GetPrivateKey() == nil) {
+		errs.Collect("", incomplete("private key", p, p.GetPrivateKey() == nil))
+	}
 	if err := errs.Err(); err != nil {
 		return nil, err
-	}
-	if len(chain) == 0 {
-		return nil, errors.New("Failed to load incomplete certificate from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
-	}
-	if len(key) == 0 {
-		return nil, errors.New("Failed to load incomplete private key from path: " + NameOf(p.GetPrivateKey())) //nolint:staticcheck // Envoy's text
 	}
 	c, err := tls.X509KeyPair(chain, key)
 	if err != nil && aboutKey(err) {
@@ -105,6 +105,15 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		c.OCSPStaple = staple
 	}
 	return &c, nil
+}
+
+// incomplete is Envoy's text for a certificate without a part, with the path of the key whichever it is; absent: no field names that part.
+func incomplete(part string, p *tlsv3.TlsCertificate, absent bool) error {
+	e := &config.Error{Msg: "Failed to load incomplete " + part + " from path: " + NameOf(p.GetPrivateKey())}
+	if absent {
+		e.Advice = strings.ReplaceAll(strings.Replace(part, "certificate", "certificate_chain", 1), " ", "_") + " is missing"
+	}
+	return e
 }
 
 // brokenPEM says more of a text in which no block was found though one begins.

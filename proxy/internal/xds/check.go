@@ -97,6 +97,9 @@ func (f *Sources) checkAPI(a *corev3.ApiConfigSource) error {
 	if err := checkNames(a, 1); err != nil {
 		return err
 	}
+	if err := checkVersion(a); err != nil {
+		return err
+	}
 	switch a.GetApiType() {
 	case corev3.ApiConfigSource_AGGREGATED_GRPC, corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC:
 		return config.At("api_type", errors.New("Unsupported config source "+a.GetApiType().String()))
@@ -139,16 +142,28 @@ func (f *Sources) CheckADS(a *corev3.ApiConfigSource, known func(name string) bo
 	if t := a.GetApiType(); t != corev3.ApiConfigSource_GRPC && t != corev3.ApiConfigSource_DELTA_GRPC {
 		return config.At("api_type", errors.New(apiSource+" type must be of non-aggregated gRPC"))
 	}
+	var errs config.Errors
+	errs.Collect("", checkVersion(a))
 	// Envoy's multiplexer for deltas does not ask; what is subscribed to through it does.
 	if a.GetApiType() == corev3.ApiConfigSource_GRPC {
-		if err := f.CheckNode("ads"); err != nil {
-			return err
-		}
+		errs.Collect("", f.CheckNode("ads"))
 	}
 	if g := a.GetGrpcServices()[0].GetEnvoyGrpc(); g != nil && !known(g.GetClusterName()) {
-		return f.noCluster("grpc_services[0].envoy_grpc.cluster_name", g.GetClusterName(), "Unknown gRPC client cluster '"+g.GetClusterName()+"'")
+		errs.Collect("", f.noCluster("grpc_services[0].envoy_grpc.cluster_name", g.GetClusterName(), "Unknown gRPC client cluster '"+g.GetClusterName()+"'"))
+	}
+	if err := errs.Err(); err != nil {
+		return err
 	}
 	return refuseAPI(a)
+}
+
+// checkVersion checks that a source speaks xDS v3, the only one that there is.
+func checkVersion(a *corev3.ApiConfigSource) error {
+	if a.GetTransportApiVersion() != corev3.ApiVersion_V2 { //nolint:staticcheck // deprecated, that is what is said
+		return nil
+	}
+	const text = "V2 xDS transport protocol version is deprecated. The v2 xDS major version has been removed and is no longer supported."
+	return config.At("transport_api_version", &config.Error{Msg: text, Suggestion: "V3"})
 }
 
 // refuseAPI refuses what there is not of a source that was checked.
