@@ -2,6 +2,7 @@ package event
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,21 +103,23 @@ func TestRarity(t *testing.T) {
 
 // No wake-up is lost between two workers that wake each other, whatever the one that is woken is about to do.
 func TestNoLostWake(t *testing.T) {
-	const rounds = 20000
+	const rounds = 3000
 	var w [2]*Worker
 	done := make(chan struct{})
 	for i := range w {
 		d := gated(t)
 		w[i] = New(Config{Index: i, Driver: d, Clock: clock.System(), KeepP: i == 0})
 	}
-	left := rounds
+	var passed atomic.Int64
+	watch(t, &passed)
 	var pass func(i int)
 	pass = func(i int) {
-		if left--; left == 0 {
+		n := passed.Add(1)
+		if n == rounds {
 			close(done)
 			return
 		}
-		for range left % 3 { // sometimes it is busy while the other one answers
+		for range n % 3 { // sometimes it is busy while the other one answers
 			runtime.Gosched()
 		}
 		w[1-i].Post(func() { pass(1 - i) })
@@ -126,11 +129,7 @@ func TestNoLostWake(t *testing.T) {
 		go func() { w.RunPinned(); ended <- struct{}{} }()
 	}
 	w[0].Post(func() { pass(0) })
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatalf("%d of %d rounds are left", left, rounds)
-	}
+	<-done
 	for _, w := range w {
 		w.Stop()
 		<-ended
@@ -186,29 +185,59 @@ func TestSleepsDoNotAllocate(t *testing.T) {
 
 // No wake-up of a sleeper is lost, whether it is about to sleep, asleep or just up.
 func TestSleepersWakeEachOther(t *testing.T) {
-	const rounds = 20000
+	const rounds = 3000
 	a, b := gated(t), gated(t)
-	late := time.AfterFunc(time.Minute, func() { panic("a wake-up was lost") })
-	defer late.Stop()
+	var done atomic.Int64
+	watch(t, &done)
+	var toA, toB atomic.Int64 // sent; a sleep may end without
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		ready := make([]Ready, 1)
-		for i := range rounds {
-			b.Sleep(ready, -1)
+		for i := range int64(rounds) {
+			for toB.Load() == i {
+				b.Sleep(ready, -1)
+			}
 			if i%5 == 0 {
 				b.Rouse()
 			}
+			toA.Add(1)
 			a.Wake()
 		}
 	}()
 	ready := make([]Ready, 1)
-	for i := range rounds {
+	for i := range int64(rounds) {
 		if i%7 == 0 {
 			runtime.Gosched()
 		}
+		toB.Add(1)
 		b.Wake()
-		a.Sleep(ready, time.Hour)
+		for toA.Load() == i {
+			a.Sleep(ready, time.Hour)
+		}
+		done.Add(1)
 	}
 	<-ended
+}
+
+// watch ends the test if done does not move for a while, however slow the machine is.
+func watch(t *testing.T, done *atomic.Int64) {
+	stop := make(chan struct{})
+	t.Cleanup(func() { close(stop) })
+	go func() {
+		tick := time.NewTicker(30 * time.Second)
+		defer tick.Stop()
+		for last := int64(-1); ; {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			now := done.Load()
+			if now == last {
+				panic("a wake-up was lost")
+			}
+			last = now
+		}
+	}()
 }
