@@ -15,7 +15,6 @@ var (
 		"api_type=REST",
 		"config_validators",
 		"~request_timeout (it is for REST)",
-		"~transport_api_version (there is V3 only)",
 	)
 	grpcGaps = gap.Of("envoy.config.core.v3.GrpcService",
 		"google_grpc",
