@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -71,10 +72,21 @@ func (e *encoder) duration(n yamlpos.Node) {
 // meantDuration is the duration that text was to be, "" if that is unknown, or none that the field takes.
 func (e *encoder) meantDuration(text []byte) string {
 	b := bounds{least: "0s"}.narrow(e.at)
-	if d := meantDuration(string(text)); d != b.least || !b.above {
+	if d := meantDuration(string(text)); d != "" && !tooShort(d, b) {
 		return d
 	}
 	return ""
+}
+
+// tooShort tells whether a duration is below the least that a field takes.
+func tooShort(d string, b bounds) bool {
+	secs, nanos, wrong := parseDuration([]byte(d))
+	leastSecs, leastNanos, none := parseDuration([]byte(b.least))
+	if wrong != "" || none != "" {
+		return false
+	}
+	c := cmp.Or(cmp.Compare(secs, leastSecs), cmp.Compare(nanos, leastNanos))
+	return c < 0 || c == 0 && b.above
 }
 
 // maxUsableSeconds is what Envoy can count in nanoseconds, in whole seconds.

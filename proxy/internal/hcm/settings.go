@@ -149,6 +149,7 @@ func (c *Config) filters(p *hcmv3.HttpConnectionManager, d Deps) (err error) {
 func chain(list []*hcmv3.HttpFilter, d Deps) (*fm.Chain, error) {
 	out := &fm.Chain{}
 	var errs config.Errors
+	misplaced := false // a terminal filter: then what is last is not told too
 	for i, f := range list {
 		path := fmt.Sprintf("[%d]", i)
 		if f.GetConfigDiscovery() != nil {
@@ -164,9 +165,11 @@ func chain(list []*hcmv3.HttpFilter, d Deps) (*fm.Chain, error) {
 		}
 		switch last, kind := i == len(list)-1, kindOf(shortURL(f.GetTypedConfig())); {
 		case terminal && !last:
+			misplaced = true
 			errs.Collect(path, fmt.Errorf("Error: terminal filter named %s of type %s must be the last filter in a http filter chain.", f.Name, kind)) //nolint:staticcheck // Envoy's text
-		case !terminal && last:
-			errs.Collect(path, fmt.Errorf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kind)) //nolint:staticcheck // Envoy's text
+		case !terminal && last && !misplaced:
+			errs.Collect(path, &config.Error{Msg: fmt.Sprintf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kind),
+				Advice: "envoy.filters.http.router is the last one, mostly"})
 		}
 		out.Entries = append(out.Entries, fm.Entry{Name: f.Name, Factory: factory, Disabled: f.Disabled})
 	}

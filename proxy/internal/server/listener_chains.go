@@ -185,7 +185,7 @@ func terminal(f *listenerv3.Filter, typ string, is, last bool) error {
 			f.GetName(), typ)}
 	case !is && last:
 		return &config.Error{Msg: fmt.Sprintf("Error: non-terminal filter named %s of type %s is the last filter in a network filter chain.",
-			f.GetName(), typ)}
+			f.GetName(), typ), Advice: "envoy.filters.network.http_connection_manager or tcp_proxy is the last one, mostly"}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type sourceAt struct {
 func (p *problems) notice() {
 	for _, e := range p.errs.List {
 		if e.Suggestion == "clusters" && strings.HasPrefix(e.Path, "static_resources.") ||
-			e.Elsewhere == "static_resources" && strings.HasSuffix(e.Path, ".clusters") {
+			e.Elsewhere == "static_resources" && (e.Path == "clusters" || strings.HasSuffix(e.Path, ".clusters")) {
 			p.unread = true
 		}
 	}
