@@ -84,9 +84,9 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	errs.Collect("private_key", err)
 	// What is not written is missing, whatever files are not there.
 	if len(chain) == 0 && (errs.Err() == nil || p.GetCertificateChain() == nil) {
-		errs.Collect("", incomplete("certificate", p, p.GetCertificateChain() == nil))
+		errs.Collect("", incomplete("certificate", "certificate_chain", p, p.GetCertificateChain() == nil))
 	} else if len(key) == 0 && (errs.Err() == nil || p.GetPrivateKey() == nil) {
-		errs.Collect("", incomplete("private key", p, p.GetPrivateKey() == nil))
+		errs.Collect("", incomplete("private key", "private_key", p, p.GetPrivateKey() == nil))
 	}
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -107,11 +107,11 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// incomplete is Envoy's text for a certificate without a part, with the path of the key whichever it is; absent: no field names that part.
-func incomplete(part string, p *tlsv3.TlsCertificate, absent bool) error {
+// incomplete is Envoy's text for a certificate without a part, with the path of the key whichever it is; absent: its field is not written.
+func incomplete(part, field string, p *tlsv3.TlsCertificate, absent bool) error {
 	e := &config.Error{Msg: "Failed to load incomplete " + part + " from path: " + NameOf(p.GetPrivateKey())}
 	if absent {
-		e.Advice = strings.ReplaceAll(strings.Replace(part, "certificate", "certificate_chain", 1), " ", "_") + " is missing"
+		e.Advice = field + " is missing"
 	}
 	return e
 }
