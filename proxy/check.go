@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/server"
 )
 
 // Problem is one thing that is wrong with a configuration: where it stands (File, Line, Col, from 1; 0 without a place), the full path
@@ -90,6 +91,16 @@ func Check(path string, o LoadOptions, opts ...Option) *Report {
 	}
 	r.Problems, r.More = config.List(err), config.More(err)
 	return r
+}
+
+// Has returns a function that tells whether a proxy with the given options has the extension of Envoy's that a message type configures,
+// such as envoy.extensions.filters.http.router.v3.Router; of a message that configures none it tells true.
+func Has(opts ...Option) (func(message string) bool, error) {
+	c := settings{}
+	for _, o := range opts {
+		o(&c)
+	}
+	return server.Has(c.Extensions)
 }
 
 // repeated is a note at r.Notes[at] that holds for more places.

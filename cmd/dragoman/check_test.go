@@ -38,12 +38,18 @@ func TestCheck(t *testing.T) {
 			[]string{"does not run yet: 1 problem, all about"}},
 		{"several mistakes", strings.NewReplacer("stat_prefix: p", "stat_prefixx: p", "status: 200", "status: 20000").Replace(wasm()), "", exitNo,
 			[]string{"a.yaml: is refused: ", "did you mean 'stat_prefix'?", "wasm"}},
-		{"an extension in a field that is not supported", watched + `
-bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node}}]`, "", exitNo,
-			[]string{"all about what is not supported here", "    no   envoy.config.core.v3.Node (1 place)"}},
+		{"an extension in a field that is not supported", strings.Replace(watched, "stat_prefix: p", `stat_prefix: p
+          tracing: {provider: {name: z, typed_config: {"@type": type.googleapis.com/envoy.config.trace.v3.ZipkinConfig, collector_cluster: c, collector_endpoint: /}}}`, 1), "", exitNo,
+			[]string{"1 problem, all about what is not supported here", "not supported yet; extensions there that this build does not have: envoy.config.trace.v3.ZipkinConfig\n",
+				"    no   envoy.config.trace.v3.ZipkinConfig (1 place)"}},
+		{"an extension in one that is not supported", strings.Replace(watched, "http_filters: [", `http_filters: [{name: w, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.compressor.v3.Compressor,
+            compressor_library: {name: g, typed_config: {"@type": type.googleapis.com/envoy.extensions.compression.gzip.compressor.v3.Gzip}}}}, `, 1), "--max-problems 1", exitNo,
+			[]string{"extensions there that this build does not have: envoy.extensions.compression.gzip.compressor.v3.Gzip\n", "4 used, 2 not supported", "    no   envoy.extensions.compression.gzip.compressor.v3.Gzip (1 place)"}},
 		{"one in a TypedStruct there", watched + `
-bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.config.core.v3.Node, value: {}}}]`, "", exitNo,
-			[]string{"3 used, 1 not supported\n    no   envoy.config.core.v3.Node (1 place)"}},
+bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener, value: {}}}]`, "", exitNo,
+			[]string{"3 used, 1 not supported\n    no   envoy.extensions.bootstrap.internal_listener.v3.InternalListener (1 place)"}},
+		{"a message that is no extension, there", watched + `
+bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node}}]`, "", exitNo, []string{"all about what is not supported here", "3 used, 0 not supported\n"}},
 		{"clusters under a name that is misspelt", strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: c}", 1) +
 			"  cluster: [{name: c}]\n", "", exitNo, []string{"a.yaml: is refused: 1 problem\n", "did you mean 'clusters'?"}},
 		{"clusters among the listeners", strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: c}", 1) +

@@ -32,6 +32,9 @@ type Error struct {
 	Elsewhere string `json:"elsewhere,omitempty"`
 	// Extension is the message type or the name of an extension of Envoy that this build does not have.
 	Extension string `json:"extension,omitempty"`
+	// Within are the message types of further extensions that this build does not have and that stand at or below Path, where nobody has
+	// looked at them: separated by ", ".
+	Within string `json:"within,omitempty"`
 	// NoCluster is the cluster that there is not, where naming it is the mistake.
 	NoCluster string `json:"-"`
 }
@@ -51,6 +54,10 @@ func (e *Error) Error() string {
 	if e.Found != "" && !(e.Found[0] == '\'' && strings.Contains(e.Msg, e.Found)) { // not what the message has quoted already
 		b.WriteString("; found ")
 		b.WriteString(e.Found)
+	}
+	if e.Within != "" {
+		b.WriteString("; extensions there that this build does not have: ")
+		b.WriteString(e.Within)
 	}
 	if e.Allowed != "" {
 		b.WriteString("; allowed: ")

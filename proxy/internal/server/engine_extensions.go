@@ -1,11 +1,14 @@
 package server
 
-// engineExtensions are the extensions that are no ext values: category, name, and messages, as Envoy lists them. Who adds one to the
-// engine adds it here: /server_info, the log at the start and docs/compat.md take them from this table.
-var engineExtensions = []struct {
+// engineExtension is an extension that is no ext value.
+type engineExtension struct {
 	category, name string
 	urls           []string
-}{
+}
+
+// engineExtensions are the extensions that are no ext values: category, name, and messages, as Envoy lists them. Who adds one to the
+// engine adds it here: /server_info, the log at the start and docs/compat.md take them from this table.
+var engineExtensions = []engineExtension{
 	{"envoy.access_loggers", "envoy.access_loggers.file", []string{"envoy.extensions.access_loggers.file.v3.FileAccessLog"}},
 	{"envoy.access_loggers", "envoy.access_loggers.stderr", []string{"envoy.extensions.access_loggers.stream.v3.StderrAccessLog"}},
 	{"envoy.access_loggers", "envoy.access_loggers.stdout", []string{"envoy.extensions.access_loggers.stream.v3.StdoutAccessLog"}},
@@ -14,7 +17,12 @@ var engineExtensions = []struct {
 	{"envoy.clusters", "envoy.cluster.logical_dns", nil},
 	{"envoy.clusters", "envoy.cluster.static", nil},
 	{"envoy.clusters", "envoy.cluster.strict_dns", nil},
+	{"envoy.config_subscription", "envoy.config_subscription.ads", nil},
+	{"envoy.config_subscription", "envoy.config_subscription.delta_grpc", nil},
 	{"envoy.config_subscription", "envoy.config_subscription.filesystem", nil},
+	{"envoy.config_subscription", "envoy.config_subscription.grpc", nil},
+	{"envoy.filters.http", "envoy.filters.http.upstream_codec", []string{upstreamCodec}},
+	{"envoy.filters.http.upstream", "envoy.filters.http.upstream_codec", []string{upstreamCodec}},
 	{"envoy.filters.network", "envoy.filters.network.http_connection_manager", []string{"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"}},
 	{"envoy.filters.network", "envoy.filters.network.tcp_proxy", []string{"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"}},
 	{"envoy.formatter", "envoy.formatter.metadata", []string{"envoy.extensions.formatter.metadata.v3.Metadata"}},
@@ -79,4 +87,8 @@ var engineExtensions = []struct {
 	{"envoy.transport_sockets.upstream", "envoy.transport_sockets.raw_buffer", []string{rawBuffer}},
 	{"envoy.transport_sockets.upstream", "envoy.transport_sockets.tls", []string{"envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"}},
 	{"envoy.upstream_options", "envoy.extensions.upstreams.http.v3.HttpProtocolOptions", []string{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions"}},
+	{"envoy.upstream_options", "envoy.upstreams.http.http_protocol_options", nil},
 }
+
+// engineMessages configure what is no extension in Envoy's own list.
+var engineMessages = []string{"envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"}

@@ -86,6 +86,23 @@ func newExtensions(s *Server, set ext.Set) (*extensions, error) {
 	return x, nil
 }
 
+// has tells whether the extension is there that a message configures; of a message that configures none it is true.
+func (x *extensions) has(message string) bool {
+	return x.http[message] != nil || x.byRoute[message] != nil || x.network[message] != nil || x.listen[message] != nil ||
+		slices.ContainsFunc(engineExtensions, func(e engineExtension) bool { return slices.Contains(e.urls, message) }) ||
+		slices.Contains(engineMessages, message) || !config.OfEnvoy(message)
+}
+
+// Has returns a function that tells whether a proxy with the extensions in set has the one that a message configures; of a message
+// that configures none it tells true.
+func Has(set ext.Set) (func(message string) bool, error) {
+	x, err := newExtensions(nil, set)
+	if err != nil {
+		return nil, err
+	}
+	return x.has, nil
+}
+
 // refuse keeps which fields of an extension's messages are refused.
 func (x *extensions) refuse(messages, rows []string) {
 	for _, t := range gap.ForExtension(messages, rows) {

@@ -63,6 +63,9 @@ func (x *extensions) list() []*corev3.Extension {
 		add(e.category, e.name, e.urls)
 	}
 	addAll(add, "envoy.filters.http", x.http, func(f *ext.HTTPFilter) *ext.Info { return &f.Info })
+	upstream := maps.Clone(x.http)
+	maps.DeleteFunc(upstream, func(_ string, f *ext.HTTPFilter) bool { return !upstreamFilters[f.Name] })
+	addAll(add, "envoy.filters.http.upstream", upstream, func(f *ext.HTTPFilter) *ext.Info { return &f.Info })
 	addAll(add, "envoy.filters.network", x.network, func(f *ext.NetworkFilter) *ext.Info { return &f.Info })
 	addAll(add, "envoy.filters.listener", x.listen, func(f *ext.ListenerFilter) *ext.Info { return &f.Info })
 	slices.SortFunc(out, func(a, b *corev3.Extension) int {

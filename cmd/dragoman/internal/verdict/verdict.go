@@ -121,6 +121,10 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		}
 	}()
 	r := proxy.Check(path, o, opts...)
+	has, err := proxy.Has(opts...)
+	if err != nil { // two extensions claim one message: Check has told
+		has = func(string) bool { return true }
+	}
 	<-done
 	f.OK, f.Problems, f.More, f.Notes = r.OK(), r.Problems, r.More, r.Notes
 	missing := map[string]bool{}
@@ -140,14 +144,18 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		} else {
 			fields = append(fields, p.Path)
 		}
+		for t := range strings.SplitSeq(p.Within, ", ") {
+			if t != "" {
+				missing[t] = true
+			}
+		}
 	}
 	f.missingFields(fields)
 	f.lacking = lacking
 	f.judge()
 	f.advise(o.Env == nil)
 	if f.root != nil {
-		f.below(fields, missing)
-		f.extensions(missing)
+		f.extensions(missing, has)
 		f.count()
 		f.Differs = differences(f.root)
 		if f.Verdict != "refused" { // what is doubtful there may follow from the mistake
@@ -260,17 +268,6 @@ func (f *File) at(path string) *configfile.Value {
 	return v
 }
 
-// below adds the extensions that stand in fields which are not supported: nobody has looked at them.
-func (f *File) below(fields []string, missing map[string]bool) {
-	for _, path := range fields {
-		walk(f.at(path), func(v *configfile.Value) {
-			if t := typeOf(v); t != "" {
-				missing[t] = true
-			}
-		})
-	}
-}
-
 // typeOf is the message that v, a map of a file, says it is: for a TypedStruct the one inside. "": it does not say.
 func typeOf(v *configfile.Value) string {
 	url := v.Str("@type")
@@ -349,7 +346,7 @@ func (f *File) count() {
 }
 
 // extensions lists the messages that the file names, those that are missing first.
-func (f *File) extensions(missing map[string]bool) {
+func (f *File) extensions(missing map[string]bool, has func(message string) bool) {
 	used := map[string]int{}
 	walk(f.root, func(v *configfile.Value) {
 		if t := typeOf(v); t != "" {
@@ -360,8 +357,8 @@ func (f *File) extensions(missing map[string]bool) {
 		used[t] += 0
 	}
 	for _, t := range slices.Sorted(maps.Keys(used)) {
-		x := Extension{Type: t, Supported: !missing[t], Places: max(used[t], 1)}
-		if missing[t] {
+		x := Extension{Type: t, Supported: !missing[t] && has(t), Places: max(used[t], 1)}
+		if !x.Supported {
 			x.Build = buildOf(t)
 		}
 		f.Extensions = append(f.Extensions, x)
