@@ -98,5 +98,7 @@ var short = strings.NewReplacer(
 	"@UPTLS", `"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext`,
 	"@FILE", `"@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog`,
 	"@XFF", `"@type": type.googleapis.com/envoy.extensions.http.original_ip_detection.xff.v3.XffConfig`,
+	"@UDPA", `"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.extensions`,
+	"@XDS", `"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.extensions`,
 	"@FC", `type.googleapis.com/envoy.config.route.v3.FilterConfig`,
 )

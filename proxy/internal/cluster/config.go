@@ -3,10 +3,13 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
@@ -159,7 +162,7 @@ func buildSocket(cluster, path string, ts *corev3.TransportSocket, d *Deps, scop
 
 func isRawBuffer(ts *corev3.TransportSocket) bool {
 	return ts.GetName() == "envoy.transport_sockets.raw_buffer" ||
-		ts.GetTypedConfig().GetTypeUrl() == "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
+		config.PayloadURL(ts.GetTypedConfig()) == "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
 }
 
 // buildOptions reads what concerns the choice of hosts.
@@ -204,6 +207,9 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 		} else if x != nil {
 			return StrictDNS, nil
 		}
+		if a := ct.GetTypedConfig(); a.GetTypeUrl() != "" && !a.MessageIs(&structpb.Struct{}) { // which says which it is; a Struct leaves it to the name
+			return noType, config.At("cluster_type", unknownFactory(a))
+		}
 		t, ok := typeNames[ct.GetName()]
 		if !ok {
 			if !knownTypes[ct.GetName()] {
@@ -229,6 +235,12 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 		}
 	}
 	return noType, rejected("type", cfg.GetType().String()+": not supported yet")
+}
+
+// unknownFactory is the error about a configuration of a cluster_type that is of no type of cluster.
+func unknownFactory(a *anypb.Any) error {
+	typ := a.GetTypeUrl()[strings.LastIndexByte(a.GetTypeUrl(), '/')+1:]
+	return &config.Error{Msg: "Didn't find a registered cluster factory implementation for type: '" + typ + "'"}
 }
 
 func duration(d *durationpb.Duration, def time.Duration) time.Duration {

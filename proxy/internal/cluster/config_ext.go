@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
@@ -10,10 +11,10 @@ import (
 func extensionPolicy(any *anypb.Any, d *Deps, o *Options) (bool, error) {
 	for i := range d.LoadBalancers {
 		m := d.LoadBalancers[i].NewConfig()
-		if !any.MessageIs(m) {
+		if !config.Holds(any, m) {
 			continue
 		}
-		if err := any.UnmarshalTo(m); err != nil {
+		if err := config.Into(any, m); err != nil {
 			return false, err
 		}
 		p, err := d.LoadBalancers[i].New(m)

@@ -132,7 +132,7 @@ func protocol(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) (*httpConfig, er
 func typedProtocol(cfg *clusterv3.Cluster, any *anypb.Any, d *Deps, o *pool.Options) (*httpConfig, error) {
 	const path = `typed_extension_protocol_options["` + httpOptionsName + `"].`
 	var m httpv3.HttpProtocolOptions
-	if err := any.UnmarshalTo(&m); err != nil {
+	if err := config.Into(any, &m); err != nil {
 		return nil, rejected(strings.TrimSuffix(path, "."), err.Error())
 	}
 	upstreamHTTP(o, m.GetUpstreamHttpProtocolOptions())
@@ -213,10 +213,10 @@ func (c *httpConfig) buildH1(o *poolOptions) error {
 		o.h1.properCase = f.GetProperCaseWords() != nil
 		if a := f.GetStatefulFormatter().GetTypedConfig(); a != nil {
 			var p preservev3.PreserveCaseFormatterConfig
-			if !a.MessageIs(&p) {
+			if !config.Holds(a, &p) {
 				return notYet(c.path + path + "header_key_format.stateful_formatter")
 			}
-			if err := a.UnmarshalTo(&p); err != nil {
+			if err := config.Into(a, &p); err != nil {
 				return rejected(c.path+path+"header_key_format.stateful_formatter.typed_config", err.Error())
 			}
 			o.h1.preserveCase, o.h1.preserveReason = true, p.ForwardReasonPhrase

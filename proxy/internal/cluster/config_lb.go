@@ -128,6 +128,7 @@ func leastRequest(choices *wrapperspb.UInt32Value, bias *corev3.RuntimeDouble, s
 // buildPolicies takes the first policy of load_balancing_policy that we know, as Envoy does.
 func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	var names []string
+	var missing error // one that Envoy has, and this build not
 	for i, p := range cfg.GetLoadBalancingPolicy().GetPolicies() {
 		ec := p.GetTypedExtensionConfig()
 		ok, err := buildPolicy(ec, d, o)
@@ -137,7 +138,15 @@ func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 		if ok {
 			return nil
 		}
+		a := ec.GetTypedConfig()
+		// An Any of one would not have been read at all.
+		if e := config.Unregistered(ec.GetName(), a); missing == nil && config.PayloadURL(a) != a.GetTypeUrl() && e.Known() {
+			missing = config.At(fmt.Sprintf("load_balancing_policy.policies[%d].typed_extension_config.typed_config", i), e)
+		}
 		names = append(names, ec.GetName())
+	}
+	if missing != nil {
+		return missing
 	}
 	return rejected("load_balancing_policy", "cluster: didn't find a registered load balancer factory implementation for cluster: '"+
 		cfg.GetName()+"' with names from ["+strings.Join(names, ", ")+"]")
@@ -148,8 +157,8 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 	any := ec.GetTypedConfig()
 	var err error
 	read := func(m proto.Message) bool {
-		if any.MessageIs(m) {
-			err = any.UnmarshalTo(m)
+		if config.Holds(any, m) {
+			err = config.Into(any, m)
 			return true
 		}
 		return false
@@ -199,8 +208,8 @@ func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
 		mg maglevv3.Maglev
 	)
 	switch {
-	case any.MessageIs(&rh):
-		if err := any.UnmarshalTo(&rh); err != nil {
+	case config.Holds(any, &rh):
+		if err := config.Into(any, &rh); err != nil {
 			return false, err
 		}
 		low, high := ringSize(rh.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(rh.GetMaximumRingSize(), lb.DefaultRingMax)
@@ -216,8 +225,8 @@ func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
 			p.Hashing = hashing(c)
 		}
 		o.LB.Policy, o.LB.LocalityWeighted = p, rh.GetLocalityWeightedLbConfig() != nil
-	case any.MessageIs(&mg):
-		if err := any.UnmarshalTo(&mg); err != nil {
+	case config.Holds(any, &mg):
+		if err := config.Into(any, &mg); err != nil {
 			return false, err
 		}
 		size, err := maglevSize(mg.GetTableSize())

@@ -8,9 +8,13 @@ import (
 
 // Unregistered is the error about an extension that there is not, in Envoy's words. a is what configures it.
 func Unregistered(name string, a *anypb.Any) *Error {
-	x := &Error{Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + typeName(PayloadURL(a)) + "'"}
+	url := PayloadURL(a)
+	x := &Error{Msg: "Didn't find a registered implementation for '" + name + "' with type URL: '" + typeName(url) + "'"}
 	if a.GetTypeUrl() == "" {
 		x.Allowed = "a name together with a typed_config, whose @type says what it is"
+	} else if _, err := orGlobal(nil).FindMessageByURL(url); err != nil { // of a TypedStruct: that of another Any is known, or refused before
+		near := unknownType(orGlobal(nil), url)
+		x.Suggestion, x.Advice = near.Suggestion, near.Advice
 	}
 	return x
 }
@@ -33,3 +37,9 @@ func SameExtension(name, known string) bool {
 }
 
 func lastWord(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// Known tells whether Envoy has the extension that e is about.
+func (e *Error) Known() bool {
+	e.Classify()
+	return e.Kind == Unsupported
+}

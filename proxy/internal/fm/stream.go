@@ -7,6 +7,8 @@
 package fm
 
 import (
+	"errors"
+
 	"github.com/dragoman-proxy/dragoman/api/buffer"
 	"github.com/dragoman-proxy/dragoman/api/filter"
 	"github.com/dragoman-proxy/dragoman/api/http"
@@ -26,6 +28,11 @@ type Entry struct {
 
 // Chain is a configured list of filters, the last of which is the terminal one. It is immutable and shared by all workers.
 type Chain struct{ Entries []Entry }
+
+// LastDisabled is the error about a chain whose terminal filter is disabled.
+func LastDisabled(name string) error {
+	return errors.New("Error: the last (terminal) filter (" + name + ") in the chain cannot be disabled by default.") //nolint:staticcheck // Envoy's text
+}
 
 // Owner is what carries a Stream: the downstream request of hcm. All calls come on the worker.
 type Owner interface {

@@ -163,13 +163,16 @@ func chain(list []*hcmv3.HttpFilter, d Deps) (*fm.Chain, error) {
 			}
 			continue
 		}
-		switch last, kind := i == len(list)-1, kindOf(shortURL(f.GetTypedConfig())); {
+		switch last, kind := i == len(list)-1, kindOf(shortURL(config.PayloadURL(f.GetTypedConfig()))); {
 		case terminal && !last:
 			misplaced = true
 			errs.Collect(path, fmt.Errorf("Error: terminal filter named %s of type %s must be the last filter in a http filter chain.", f.Name, kind)) //nolint:staticcheck // Envoy's text
 		case !terminal && last && !misplaced:
 			errs.Collect(path, &config.Error{Msg: fmt.Sprintf("Error: non-terminal filter named %s of type %s is the last filter in a http filter chain.", f.Name, kind),
 				Advice: "envoy.filters.http.router is the last one, mostly"})
+		}
+		if terminal && f.Disabled {
+			errs.Collect(path+".disabled", fm.LastDisabled(f.Name))
 		}
 		out.Entries = append(out.Entries, fm.Entry{Name: f.Name, Factory: factory, Disabled: f.Disabled})
 	}

@@ -9,7 +9,6 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	preservev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/codec/h1"
@@ -98,10 +97,10 @@ func H1HeaderFormat(o *h1.Options, f *corev3.Http1ProtocolOptions_HeaderKeyForma
 	case *corev3.Http1ProtocolOptions_HeaderKeyFormat_StatefulFormatter:
 		var p preservev3.PreserveCaseFormatterConfig
 		a := x.StatefulFormatter.GetTypedConfig()
-		if !a.MessageIs(&p) {
+		if !config.Holds(a, &p) {
 			return config.Unregistered(x.StatefulFormatter.GetName(), a)
 		}
-		if err := a.UnmarshalTo(&p); err != nil {
+		if err := config.Into(a, &p); err != nil {
 			return err
 		}
 		reason, proper := p.ForwardReasonPhrase, p.FormatterTypeOnEnvoyHeaders == preservev3.PreserveCaseFormatterConfig_PROPER_CASE
@@ -112,9 +111,7 @@ func H1HeaderFormat(o *h1.Options, f *corev3.Http1ProtocolOptions_HeaderKeyForma
 	return nil
 }
 
-func shortURL(a *anypb.Any) string {
-	return a.GetTypeUrl()[strings.LastIndexByte(a.GetTypeUrl(), '/')+1:]
-}
+func shortURL(u string) string { return u[strings.LastIndexByte(u, '/')+1:] }
 
 // H2Settings takes over what is set of the protocol's options.
 func H2Settings(o *h2.Options, p *corev3.Http2ProtocolOptions) {

@@ -57,10 +57,10 @@ func (c *Config) identity(p *hcmv3.HttpConnectionManager, d Deps) error {
 func earlyMutations(e *corev3.TypedExtensionConfig, d Deps) (*route.Mutations, error) {
 	var m earlyv3.HeaderMutation
 	a := e.GetTypedConfig()
-	if !a.MessageIs(&m) {
+	if !config.Holds(a, &m) {
 		return nil, config.Unregistered(e.GetName(), e.GetTypedConfig())
 	}
-	if err := a.UnmarshalTo(&m); err != nil {
+	if err := config.Into(a, &m); err != nil {
 		return nil, config.At("typed_config", err)
 	}
 	out, err := route.HeaderMutations(m.Mutations, d.Format)
@@ -95,8 +95,8 @@ func detector(e *corev3.TypedExtensionConfig) (Detector, error) {
 	var h headerv3.CustomHeaderConfig
 	var x xffv3.XffConfig
 	switch {
-	case a.MessageIs(&h):
-		if err := a.UnmarshalTo(&h); err != nil {
+	case config.Holds(a, &h):
+		if err := config.Into(a, &h); err != nil {
 			return nil, err
 		}
 		out := &headerDetector{name: strings.ToLower(h.HeaderName), trusted: h.AllowExtensionToSetAddressAsTrusted}
@@ -106,8 +106,8 @@ func detector(e *corev3.TypedExtensionConfig) (Detector, error) {
 			}
 		}
 		return out, nil
-	case a.MessageIs(&x):
-		if err := a.UnmarshalTo(&x); err != nil {
+	case config.Holds(a, &x):
+		if err := config.Into(a, &x); err != nil {
 			return nil, err
 		}
 		if x.XffTrustedCidrs != nil && x.XffNumTrustedHops > 0 {
@@ -182,7 +182,7 @@ func certMatcher(m *xdsmatcherv3.Matcher) (*match.Tree[*ClientCert], error) {
 	}
 	return match.New(m, match.Options[*ClientCert]{Action: func(_ string, a *anypb.Any) (*ClientCert, error) {
 		var p hcmv3.HttpConnectionManager_ForwardClientCertConfig
-		if err := a.UnmarshalTo(&p); err != nil {
+		if err := config.Into(a, &p); err != nil {
 			return nil, err
 		}
 		c := clientCert(&p)

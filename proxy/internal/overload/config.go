@@ -47,7 +47,7 @@ func (s *State) monitor(r *overloadv3.ResourceMonitor, root apistats.Scope) erro
 		return &config.Error{Msg: name + ": not supported yet", Extension: name}
 	}
 	var c connectionsv3.DownstreamConnectionsConfig
-	if err := r.GetTypedConfig().UnmarshalTo(&c); err != nil {
+	if err := config.Into(r.GetTypedConfig(), &c); err != nil {
 		return config.At("typed_config", err)
 	}
 	scope := root.Scope("overload." + name)

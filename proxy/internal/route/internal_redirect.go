@@ -88,15 +88,15 @@ func newPredicate(x *corev3.TypedExtensionConfig) (redirectPredicate, error) {
 	a := x.GetTypedConfig()
 	var allowed allowedv3.AllowListedRoutesConfig
 	switch {
-	case a.MessageIs(&allowed):
-		if err := a.UnmarshalTo(&allowed); err != nil {
+	case config.Holds(a, &allowed):
+		if err := config.Into(a, &allowed); err != nil {
 			return nil, err
 		}
 		names := allowed.AllowedRouteNames
 		return func(_ *stream.Redirects, _, to string, _, _ bool) bool { return slices.Contains(names, to) }, nil
-	case a.MessageIs(&previousroutesv3.PreviousRoutesConfig{}):
+	case config.Holds(a, &previousroutesv3.PreviousRoutesConfig{}):
 		return func(r *stream.Redirects, from, to string, _, _ bool) bool { return r.Take(from, to) }, nil
-	case a.MessageIs(&safev3.SafeCrossSchemeConfig{}):
+	case config.Holds(a, &safev3.SafeCrossSchemeConfig{}):
 		return func(_ *stream.Redirects, _, _ string, fromTLS, toTLS bool) bool { return fromTLS || !toTLS }, nil
 	}
 	return nil, config.Unregistered(x.Name, a)

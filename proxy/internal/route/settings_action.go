@@ -28,7 +28,7 @@ func (c *compiler) forward(h *hostBuilder, e *Entry, a *routev3.RouteAction, res
 		e.NotFoundCode = 500
 	}
 	c.timeouts(e, a)
-	if x := a.EarlyDataPolicy; x != nil && !x.GetTypedConfig().MessageIs(&earlyv3.DefaultEarlyDataPolicy{}) {
+	if x := a.EarlyDataPolicy; x != nil && !config.Holds(x.GetTypedConfig(), &earlyv3.DefaultEarlyDataPolicy{}) {
 		errs.Collect("early_data_policy", config.Unregistered(x.GetName(), x.GetTypedConfig()))
 	}
 	e.HighPriority = a.Priority == 1
@@ -184,7 +184,7 @@ func (e *Entry) rewriteTemplate(a *anypb.Any) (err error) {
 	case e.match.path.tmpl == nil:
 		return errors.New("unable to use path_rewrite_policy without path_match_policy")
 	}
-	if err := a.UnmarshalTo(&cfg); err != nil {
+	if err := config.Into(a, &cfg); err != nil {
 		return err
 	}
 	e.TemplateRewrite, err = parseRewrite(cfg.PathTemplateRewrite, e.match.path.tmpl)

@@ -41,7 +41,7 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 	case *routev3.RouteMatch_PathMatchPolicy:
 		var cfg uritmplv3.UriTemplateMatchConfig
 		p.kind = pathTemplate
-		if err := s.PathMatchPolicy.GetTypedConfig().UnmarshalTo(&cfg); err != nil {
+		if err := config.Into(s.PathMatchPolicy.GetTypedConfig(), &cfg); err != nil {
 			errs.Collect("path_match_policy.typed_config", err)
 			break
 		}

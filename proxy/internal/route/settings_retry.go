@@ -120,10 +120,10 @@ func (p *RetryPolicy) priority(x *routev3.RetryPolicy_RetryPriority) error {
 	}
 	a := x.GetTypedConfig()
 	var m prioritiesv3.PreviousPrioritiesConfig
-	if !a.MessageIs(&m) {
+	if !config.Holds(a, &m) {
 		return config.Unregistered(x.Name, a)
 	}
-	if err := a.UnmarshalTo(&m); err != nil {
+	if err := config.Into(a, &m); err != nil {
 		return err
 	}
 	if m.UpdateFrequency <= 0 {
@@ -138,12 +138,12 @@ func (p *RetryPolicy) predicate(h *routev3.RetryPolicy_RetryHostPredicate) error
 	a := h.GetTypedConfig()
 	var meta metav3.OmitHostMetadataConfig
 	switch {
-	case a.MessageIs(&previousv3.PreviousHostsPredicate{}):
+	case config.Holds(a, &previousv3.PreviousHostsPredicate{}):
 		p.PreviousHosts = true
-	case a.MessageIs(&canaryv3.OmitCanaryHostsPredicate{}):
+	case config.Holds(a, &canaryv3.OmitCanaryHostsPredicate{}):
 		p.OmitHost = append(p.OmitHost, (*host.Host).Canary)
-	case a.MessageIs(&meta):
-		if err := a.UnmarshalTo(&meta); err != nil {
+	case config.Holds(a, &meta):
+		if err := config.Into(a, &meta); err != nil {
 			return err
 		}
 		p.OmitHost = append(p.OmitHost, hasMetadata(meta.MetadataMatch))

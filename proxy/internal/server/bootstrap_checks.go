@@ -9,7 +9,7 @@ import (
 // checkRegexEngine checks that the engine for regular expressions that the bootstrap asks for is the one that there is.
 func (s *Server) checkRegexEngine() error {
 	e := s.boot.GetDefaultRegexEngine()
-	if e == nil || e.GetTypedConfig().MessageIs(&enginesv3.GoogleRE2{}) {
+	if e == nil || config.Holds(e.GetTypedConfig(), &enginesv3.GoogleRE2{}) {
 		return nil
 	}
 	return s.located("default_regex_engine", config.Unregistered(e.GetName(), e.GetTypedConfig()))

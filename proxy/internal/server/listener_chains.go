@@ -127,7 +127,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	if f.GetConfigDiscovery() != nil {
 		return &config.Error{Path: "config_discovery", Msg: "is not supported yet"}
 	}
-	m, _, err := config.Unpack(a, nil)
+	m, err := payload(a)
 	if err != nil {
 		return at("typed_config", err)
 	}
@@ -154,7 +154,7 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 		u.ch.Terminal = cfg
 		return nil
 	}
-	x := b.s.ext.network[shortURL(a.GetTypeUrl())]
+	x := b.s.ext.network[shortURL(config.PayloadURL(a))]
 	if x == nil {
 		return at("typed_config", b.s.ext.unknownNetwork(f.GetName(), a))
 	}
@@ -169,7 +169,6 @@ func (b *listenerBuild) networkFilter(u *chainUse, f *listenerv3.Filter, last bo
 	return nil
 }
 
-// terminal checks that a filter stands where it may.
 // terminal is the function of that name for the engine's own filters, which can be disabled.
 func (b *listenerBuild) terminal(f *listenerv3.Filter, a *anypb.Any, typ string, last bool) error {
 	if b.s.ext.off["envoy.filters.network/"+typ] {
@@ -178,6 +177,7 @@ func (b *listenerBuild) terminal(f *listenerv3.Filter, a *anypb.Any, typ string,
 	return terminal(f, typ, true, last)
 }
 
+// terminal checks that a filter stands where it may.
 func terminal(f *listenerv3.Filter, typ string, is, last bool) error {
 	switch {
 	case is && !last:

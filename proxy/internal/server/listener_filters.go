@@ -40,11 +40,11 @@ func (b *listenerBuild) listenerFilter(f *listenerv3.ListenerFilter) (listener.F
 		return out, &config.Error{Path: "config_discovery", Msg: "is not supported yet"}
 	}
 	a := f.GetTypedConfig()
-	x := b.s.ext.listen[shortURL(a.GetTypeUrl())]
+	x := b.s.ext.listen[shortURL(config.PayloadURL(a))]
 	if x == nil {
 		return out, at("typed_config", b.s.ext.unknownListen(f.GetName(), a))
 	}
-	m, _, err := config.Unpack(a, nil)
+	m, err := payload(a)
 	if err != nil {
 		return out, at("typed_config", err)
 	}

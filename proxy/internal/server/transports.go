@@ -25,7 +25,7 @@ func (s *Server) tlsDeps(scope astats.Scope) tls.Deps {
 
 // downstreamTransport builds the transport socket of a filter chain; nil is plain bytes.
 func (s *Server) downstreamTransport(ts *corev3.TransportSocket, scope astats.Scope) (listener.TransportFactory, error) {
-	if ts == nil || shortURL(ts.GetTypedConfig().GetTypeUrl()) == rawBuffer {
+	if ts == nil || shortURL(config.PayloadURL(ts.GetTypedConfig())) == rawBuffer {
 		return nil, nil
 	}
 	m, _, err := config.Unpack(ts.GetTypedConfig(), nil)
@@ -71,9 +71,9 @@ func unknownTransport(ts *corev3.TransportSocket, takes proto.Message) error {
 	switch a := ts.GetTypedConfig(); {
 	case a.GetTypeUrl() == "" && config.SameExtension(ts.GetName(), "envoy.transport_sockets.tls"):
 		e.Typed(mine)
-	case a.MessageIs(&tlsv3.DownstreamTlsContext{}):
+	case config.Holds(a, &tlsv3.DownstreamTlsContext{}):
 		e.Misplaced("for connections from clients", "a filter chain; a cluster takes "+mine)
-	case a.MessageIs(&tlsv3.UpstreamTlsContext{}):
+	case config.Holds(a, &tlsv3.UpstreamTlsContext{}):
 		e.Misplaced("for connections to upstreams", "a cluster; a filter chain takes "+mine)
 	}
 	return e

@@ -37,9 +37,12 @@ func (x *extensions) upstreamChain(list []*hcmv3.HttpFilter, field string, ofRou
 		switch {
 		case f.GetConfigDiscovery() != nil:
 			return nil, &config.Error{Path: at + ".config_discovery", Msg: "is not supported yet"}
-		case a.MessageIs(&codecv3.UpstreamCodec{}):
+		case config.Holds(a, &codecv3.UpstreamCodec{}):
 			if !last {
 				return nil, upstreamOrder(ofRouter, fmt.Sprintf("Error: terminal filter named %s of type envoy.filters.http.upstream_codec must be the last filter in a router upstream http filter chain.", f.Name))
+			}
+			if f.Disabled {
+				return nil, config.At(at+".disabled", fm.LastDisabled(f.Name))
 			}
 			out.Entries = append(out.Entries, fm.Entry{Name: f.Name, Factory: router.CodecFilter{}})
 			continue

@@ -126,10 +126,10 @@ func revocationLists(d *corev3.DataSource) ([]*x509.RevocationList, error) {
 func trustDomains(c *corev3.TypedExtensionConfig) (map[string]*x509.CertPool, error) {
 	var p tlsv3.SPIFFECertValidatorConfig
 	a := c.GetTypedConfig()
-	if !a.MessageIs(&p) {
+	if !config.Holds(a, &p) {
 		return nil, config.Unregistered(c.GetName(), a)
 	}
-	if err := a.UnmarshalTo(&p); err != nil {
+	if err := config.Into(a, &p); err != nil {
 		return nil, err
 	}
 	if err := config.Refuse(spiffeGaps, &p, "custom_validator_config.typed_config."); err != nil {
