@@ -77,14 +77,13 @@ func (f *flags) chooseBaseID() {
 
 // loadOptions say how the configuration is read.
 func loadOptions(f *flags, l *appLog) proxy.LoadOptions {
-	misc := l.set.Logger("misc")
 	o := proxy.LoadOptions{ConfigYAML: f.configYAML, AllowUnknownFields: f.allowUnknown || f.allowUnknownStatic}
 	if f.configEnv {
 		o.Env = os.LookupEnv
 	}
-	o.OnUnknownField = func(text string) { misc.Warn("Unknown field: " + text) }
+	o.OnUnknownField = func(text string) { l.set.Logger("config").Warn("Unknown field: " + text) }
 	if !f.skipDeprecated {
-		o.OnDeprecated = func(text string) { misc.Warn(text) }
+		o.OnDeprecated = func(text string) { l.set.Logger("misc").Warn(text) }
 	}
 	return o
 }

@@ -49,3 +49,51 @@ func TestInitOnly(t *testing.T) {
 		}
 	}
 }
+
+// What the log says of unknown and deprecated fields in resources that a file brings, by the flags.
+func TestFieldsOfDynamicResources(t *testing.T) {
+	dir := t.TempDir()
+	cds := filepath.Join(dir, "cds.yaml")
+	const resources = `resources:
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: c
+  nosuch: 1
+  load_assignment: {cluster_name: c}
+  http2_protocol_options: {}
+`
+	if err := os.WriteFile(cds, []byte(resources), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	unknown := "Unknown field: " + cds + ":4:3: resources[0].nosuch: no such field: 'nosuch'"
+	old := cds + ":6:3: resources[0].http2_protocol_options: Deprecated field: type envoy.config.cluster.v3.Cluster Using deprecated option"
+	for flag, want := range map[string][]string{
+		"--disable-hot-restart":           {unknown, old},
+		"--skip-deprecated-logs":          {unknown},
+		"--ignore-unknown-dynamic-fields": nil,
+		"--reject-unknown-dynamic-fields": {"cds: cluster 'c' config rejected: " + cds + ":4:3: resources[0].nosuch: no such field: 'nosuch'", old},
+	} {
+		log := filepath.Join(dir, "log"+flag)
+		path := file(t, "a.yaml", "node: {id: a, cluster: b}\ndynamic_resources: {cds_config: {path_config_source: {path: "+cds+"}}}\n")
+		if code := run([]string{"envoy", "-c", path, "--mode", "init_only", "--concurrency", "1", "--log-path", log, flag}); code != 0 {
+			t.Error(flag, code)
+		}
+		data, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range want {
+			if !strings.Contains(string(data), line) {
+				t.Errorf("%s: %q is missing in\n%s", flag, line, data)
+			}
+		}
+		for _, word := range []string{"Unknown field:", "Deprecated field:"} {
+			wanted := 0
+			for _, line := range want {
+				wanted += strings.Count(line, word)
+			}
+			if n := strings.Count(string(data), word); n != wanted {
+				t.Errorf("%s: %q %d times in\n%s", flag, word, n, data)
+			}
+		}
+	}
+}

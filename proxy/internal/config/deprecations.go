@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // deprecated tells of a deprecated field: shortly, and in Envoy's words.
@@ -13,9 +14,15 @@ func (e *encoder) deprecated(c yamlpos.Node, f *field) {
 	if now := replacements[name]; now != "" {
 		x.Msg = "'" + f.name + "' is deprecated: " + now
 	}
-	said := "Deprecated field: type " + string(f.desc.ContainingMessage().FullName()) + " Using deprecated option '" + name +
-		"' from file " + f.desc.ParentFile().Path()[strings.LastIndexByte(f.desc.ParentFile().Path(), '/')+1:] + ". This configuration will be removed from Envoy soon."
+	said := saidOfDeprecated(f.desc)
 	e.note(func(x *Error) { e.opts.OnDeprecated(x, said) }, c, e.tree.KeyPos, x)
+}
+
+// saidOfDeprecated is what Envoy logs of a field.
+func saidOfDeprecated(fd protoreflect.FieldDescriptor) string {
+	file := fd.ParentFile().Path()
+	return "Deprecated field: type " + string(fd.ContainingMessage().FullName()) + " Using deprecated option '" + string(fd.FullName()) +
+		"' from file " + file[strings.LastIndexByte(file, '/')+1:] + ". This configuration will be removed from Envoy soon."
 }
 
 // replacements say what to do about deprecated fields, as far as there is more to do than to leave them out.

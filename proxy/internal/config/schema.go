@@ -71,13 +71,16 @@ const (
 func (f *field) deprecated() bool {
 	if f.old == notLooked {
 		f.old = current
-		if f.desc != nil {
-			if o, ok := f.desc.Options().(*descriptorpb.FieldOptions); ok && o.GetDeprecated() {
-				f.old = deprecated
-			}
+		if f.desc != nil && isDeprecated(f.desc) {
+			f.old = deprecated
 		}
 	}
 	return f.old == deprecated
+}
+
+func isDeprecated(fd protoreflect.FieldDescriptor) bool {
+	o, ok := fd.Options().(*descriptorpb.FieldOptions)
+	return ok && o.GetDeprecated()
 }
 
 // schema compiles message types when they are first met. It belongs to one load and is not safe for concurrent use: a

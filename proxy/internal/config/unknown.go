@@ -11,16 +11,18 @@ import (
 )
 
 // Unknown finds the fields of a message that came as bytes which are not of this API: at most DefaultMaxErrors. It looks into the
-// payloads of Any whose types r knows.
-func Unknown(m proto.Message, r Resolver) []*Error {
-	u := unknown{r: orGlobal(r)}
+// payloads of Any whose types r knows. With deprecated it finds those that Envoy is to lose, too: the kind of these is Deprecated, and what
+// they say is in Envoy's words.
+func Unknown(m proto.Message, r Resolver, deprecated bool) []*Error {
+	u := unknown{r: orGlobal(r), deprecated: deprecated}
 	u.look(m.ProtoReflect(), "", 0)
 	return u.list
 }
 
 type unknown struct {
-	r    Resolver
-	list []*Error
+	r          Resolver
+	deprecated bool
+	list       []*Error
 }
 
 func (u *unknown) look(m protoreflect.Message, path string, depth int) {
@@ -36,6 +38,14 @@ func (u *unknown) look(m protoreflect.Message, path string, depth int) {
 			u.look(inner.ProtoReflect(), path, depth+1)
 		}
 		return
+	}
+	if u.deprecated {
+		m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+			if isDeprecated(fd) && len(u.list) < DefaultMaxErrors {
+				u.list = append(u.list, &Error{Path: join(path, string(fd.Name())), Kind: Deprecated, Msg: saidOfDeprecated(fd)})
+			}
+			return true
+		})
 	}
 	eachMessage(m, path, func(m protoreflect.Message, path string) { u.look(m, path, depth) })
 }
@@ -61,4 +71,14 @@ func numbers(b []byte) []string {
 		out = append(out, fmt.Sprint(n))
 	}
 	return out
+}
+
+// Tell hands over what was noted of a resource: of a deprecated field what is said is in Envoy's words.
+func (o *Options) Tell(e *Error) {
+	switch {
+	case e.Kind == Deprecated && o.OnDeprecated != nil:
+		o.OnDeprecated(e, e.Msg)
+	case e.Kind != Deprecated && o.OnUnknownField != nil:
+		o.OnUnknownField(e)
+	}
 }

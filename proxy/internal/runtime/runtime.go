@@ -61,6 +61,8 @@ type Loader struct {
 	stats   astats.GroupBase
 	// OnChange is called with every new snapshot.
 	OnChange func(*Snapshot)
+
+	deprecated int // uses of deprecated fields; owner: the main loop
 }
 
 // Snapshot returns the current state. Safe from any thread.
@@ -253,6 +255,13 @@ func (l *Loader) publish() {
 	if l.OnChange != nil {
 		l.OnChange(s)
 	}
+}
+
+// CountDeprecated counts a use of a deprecated field in what came after the start, as Envoy does: that of a bootstrap is not counted.
+func (l *Loader) CountDeprecated() {
+	l.deprecated++
+	l.inc(stats.RuntimeDeprecatedFeatureUse)
+	l.gauge(stats.RuntimeDeprecatedFeatureSeenSinceProcessStart, l.deprecated)
 }
 
 func (l *Loader) inc(i astats.CounterIndex) { l.store.Main().Inc(l.stats.Counter(i)) }

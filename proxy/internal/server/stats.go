@@ -125,14 +125,24 @@ func histogramBuckets(list []*metricsv3.HistogramBucketSettings) (func(name stri
 	}, nil
 }
 
-// dynamicOptions says how resources that come later are read: unknown fields are counted, unless the command line says otherwise.
+// dynamicOptions says how resources that come later are read: unknown and deprecated fields are counted, unless the command line says
+// otherwise. It is told of them on the main loop.
 func (s *Server) dynamicOptions() config.Options {
 	c := &s.cfg.Options.CommandLine
 	o := config.Options{AllowUnknownFields: !c.RejectUnknownDynamicFields}
-	if o.AllowUnknownFields && !c.IgnoreUnknownDynamicFields {
-		o.OnUnknownField = func(e *config.Error) { // resources are decoded away from the main loop
-			s.main.Post(func() { s.count(stats.ServerDynamicUnknownFields, 1) })
-			s.logger("misc").Warn("unknown field in dynamic configuration", "path", e.Path, "problem", e.Msg)
+	if o.AllowUnknownFields && c.IgnoreUnknownDynamicFields {
+		return o
+	}
+	o.OnDeprecated = func(e *config.Error, _ string) {
+		s.runtime.CountDeprecated()
+		if !c.SkipDeprecatedLogs {
+			s.logger("misc").Warn(e.Error())
+		}
+	}
+	if o.AllowUnknownFields {
+		o.OnUnknownField = func(e *config.Error) {
+			s.count(stats.ServerDynamicUnknownFields, 1)
+			s.logger("config").Warn("Unknown field: " + e.Error())
 		}
 	}
 	return o

@@ -41,7 +41,7 @@ type content struct {
 	round   uint32
 	bare    bool // the entries have no values
 	scratch
-	unknown *[]*config.Error // where the reader tells of unknown fields
+	notes *[]*config.Error // where the reader tells of unknown and deprecated fields
 }
 
 // scratch is memory for the next reading. It goes when a file has not changed for a while.
@@ -54,11 +54,11 @@ type scratch struct {
 
 // result is what one reading gave.
 type result struct {
-	err     error    // nothing could be read
-	whole   bool     // fresh is all that there is
-	fresh   []*entry // what is new or other than before, also what cannot be read
-	gone    []string // names that are no more, sorted
-	unknown []*config.Error
+	err   error    // nothing could be read
+	whole bool     // fresh is all that there is
+	fresh []*entry // what is new or other than before, also what cannot be read
+	gone  []string // names that are no more, sorted
+	notes []*config.Error
 }
 
 // forgetAll makes all of the file fresh the next time.
@@ -88,7 +88,7 @@ func (x *file) reload() result {
 		order = append(order, e)
 	})
 	if err != nil {
-		return result{err: err, unknown: r.unknown}
+		return result{err: err, notes: r.notes}
 	}
 	c.order, c.spare = order, c.order
 	c.version, c.read = version, true
@@ -120,10 +120,16 @@ func (c *content) fetch(read func(string) ([]byte, error), path string) ([]byte,
 
 // discovery returns the reader of the file's form.
 func (c *content) discovery(opts config.Options, r *result) *config.Discovery {
-	c.unknown = &r.unknown
+	c.notes = &r.notes
 	if c.reader == nil {
 		if opts.OnUnknownField != nil {
-			opts.OnUnknownField = func(e *config.Error) { *c.unknown = append(*c.unknown, e) }
+			opts.OnUnknownField = func(e *config.Error) { *c.notes = append(*c.notes, e) }
+		}
+		if opts.OnDeprecated != nil {
+			opts.OnDeprecated = func(e *config.Error, said string) {
+				e.Msg = said
+				*c.notes = append(*c.notes, e)
+			}
 		}
 		c.reader = config.NewDiscovery(opts)
 	}

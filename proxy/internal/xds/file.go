@@ -157,8 +157,8 @@ func (x *file) apply(r result) {
 	if x.closed {
 		return
 	}
-	for _, e := range r.unknown {
-		x.f.Options.OnUnknownField(e)
+	for _, e := range r.notes {
+		x.f.Options.Tell(e)
 	}
 	x.begin(r, false)
 }

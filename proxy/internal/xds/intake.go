@@ -144,8 +144,8 @@ func (x *intake) arrive() {
 		return
 	}
 	k.forgetNow()
-	for _, e := range x.unknown {
-		m.s.Options.OnUnknownField(e)
+	for _, e := range x.notes {
+		m.s.Options.Tell(e)
 	}
 	if x.err != nil {
 		for _, w := range append([]*streamSub(nil), k.order...) {

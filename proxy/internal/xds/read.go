@@ -3,6 +3,7 @@ package xds
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -37,7 +38,7 @@ type response struct {
 	told       []sub.Resource // the fresh ones, as a subscription to all resources is told of them
 	gone       []string       // sorted names of resources that were there and are no more
 	leases     []lease
-	unknown    []*config.Error
+	notes      []*config.Error
 }
 
 // reader makes responses of bytes. It touches nothing but have, which is lent to it.
@@ -176,7 +177,7 @@ func (d *reader) add(w *xdstype.Resource) string {
 	e := decode(&config.Found{Hash: hash, Resource: w.Any}, d.url, d.opts.Resolver, &d.pack)
 	e.name, e.version, e.ttl = name, w.Version, w.TTL
 	if e.err == nil {
-		e.err = d.check(e.body)
+		e.err = d.check(name, e.body)
 	}
 	if again && d.wildcard && name != "" {
 		e.err = fmt.Errorf("duplicate %s %s found", kindOf(d.url), name)
@@ -186,14 +187,21 @@ func (d *reader) add(w *xdstype.Resource) string {
 	return name
 }
 
-// check runs the rules of a resource's fields, and looks for fields that are unknown.
-func (d *reader) check(body proto.Message) error {
-	if d.opts.OnUnknownField != nil || !d.opts.AllowUnknownFields {
-		list := config.Unknown(body, d.opts.Resolver)
-		if len(list) > 0 && !d.opts.AllowUnknownFields {
-			return list[0]
+// check runs the rules of a resource's fields, and looks for fields that are unknown or deprecated.
+func (d *reader) check(name string, body proto.Message) error {
+	if d.opts.OnUnknownField != nil || d.opts.OnDeprecated != nil || !d.opts.AllowUnknownFields {
+		list := config.Unknown(body, d.opts.Resolver, d.opts.OnDeprecated != nil)
+		for _, e := range list {
+			if e.Kind == config.UnknownField && !d.opts.AllowUnknownFields {
+				return e
+			}
+			at := "resources[" + strconv.Quote(name) + "]" // it has no file and no line
+			if e.Path != "" {
+				at += "." + e.Path
+			}
+			e.Path = at
 		}
-		d.out.unknown = append(d.out.unknown, list...)
+		d.out.notes = append(d.out.notes, list...)
 	}
 	if d.opts.SkipValidation {
 		return nil
