@@ -7,6 +7,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/match"
 )
 
 // Chain is one filter chain: what it matches, its transport socket and its network filters. It may outlive the Chains that it
@@ -67,6 +68,9 @@ type Chains struct {
 	root    node
 	// only: the single chain that matches everything.
 	only *Chain
+	// tree chooses instead of the chains' matches, if there is one.
+	tree    *match.Tree[*Chain]
+	runtime match.Runtime
 }
 
 // NewChains returns the set; the chains must not be changed any more. Two chains for one and the same connection are an error.
@@ -83,14 +87,26 @@ func NewChains(list []*Chain, def *Chain) (*Chains, error) {
 	return c, nil
 }
 
+// NewMatchedChains returns a set whose chains a matcher tree chooses; what the chains themselves match does not count. A match that leads
+// to nil is a match: there is no chain then. rt may be nil.
+func NewMatchedChains(list []*Chain, def *Chain, tree *match.Tree[*Chain], rt match.Runtime) *Chains {
+	return &Chains{List: list, Default: def, tree: tree, runtime: rt}
+}
+
 // OneChain returns a set whose chain takes every connection.
 func OneChain(ch *Chain) *Chains { return &Chains{List: []*Chain{ch}, only: ch} }
 
-// Find returns the chain of a connection: criterion by criterion, in Envoy's fixed order, the most specific of what is left, with
-// no way back. nil: there is none.
+// Find returns the chain of a connection: by the matcher tree, or criterion by criterion, in Envoy's fixed order, the most specific of
+// what is left, with no way back. nil: there is none.
 func (c *Chains) Find(i *network.ConnInfo) *Chain {
-	if c.only != nil {
+	switch {
+	case c.only != nil:
 		return c.only
+	case c.tree != nil:
+		if ch, o := c.tree.Match(&match.Data{Conn: i, Runtime: c.runtime}); o == match.Match {
+			return ch
+		}
+		return c.Default
 	}
 	if ch := c.root.find(i); ch != nil {
 		return ch

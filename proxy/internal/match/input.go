@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -54,6 +55,8 @@ func (c *compiler[A]) input(x *corexdsv3.TypedExtensionConfig) (input, error) {
 // requestInput makes the inputs of requests.
 func requestInput(m any) (in input, ok bool, err error) {
 	switch x := m.(type) {
+	case *netv3.DynamicMetadataInput:
+		return metadata(x), true, nil
 	case *matcherv3.HttpRequestHeaderMatchInput:
 		return header(x.HeaderName, func(d *Data) *http.HeaderMap { return d.Request }), true, nil
 	case *matcherv3.HttpRequestTrailerMatchInput:
@@ -159,8 +162,6 @@ func connectionInput(m any) (in input, ok bool, err error) {
 			s, has := State(d.Info, d.conn(), x.Key)
 			return Value{Text: s, Has: has}, true
 		}}, true, nil
-	case *netv3.DynamicMetadataInput:
-		return metadata(x), true, nil
 	case *sslv3.UriSanInput:
 		return certificate(uriSAN), true, nil
 	case *sslv3.DnsSanInput:
@@ -175,7 +176,7 @@ func connectionInput(m any) (in input, ok bool, err error) {
 func onlyConnectionInput(m any) (in input, ok bool) {
 	switch m.(type) {
 	case *netv3.TransportProtocolInput:
-		return fact(func(c *network.ConnInfo) string { return c.Said().Transport }), true
+		return fact(func(c *network.ConnInfo) string { return cmp.Or(c.Said().Transport, "raw_buffer") }), true
 	case *netv3.ApplicationProtocolInput:
 		return fact(func(c *network.ConnInfo) string {
 			var b strings.Builder

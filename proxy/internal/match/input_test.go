@@ -6,6 +6,7 @@ import (
 	"encoding/asn1"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -111,8 +112,18 @@ func TestConnectionInputs(t *testing.T) {
 			t.Errorf("%s: %s", in, got)
 		}
 	}
-	if _, err := compile(t, "{matcher_tree: {"+header("a")+", exact_match_map: {map: {}}}}", o); err == nil {
-		t.Error("a request header is accepted")
+	for _, in := range []string{header("a"), input(net+"DynamicMetadataInput", "filter: f, path: [{key: k}]")} {
+		if _, err := compile(t, "{matcher_tree: {"+in+", exact_match_map: {map: {}}}}", o); err == nil ||
+			!strings.Contains(err.Error(), "Didn't find a registered implementation") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	plain, err := compile(t, "{matcher_tree: {"+input(net+"TransportProtocolInput", "")+", exact_match_map: {map: {raw_buffer: "+to("plain")+"}}}}", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(plain, &match.Data{Conn: &network.ConnInfo{}}); got != "plain" {
+		t.Errorf("a connection of which nothing is known: %s", got)
 	}
 	x, err := compile(t, "{matcher_tree: {"+input(net+"SourceTypeInput", "")+", exact_match_map: {map: {local: "+to("local")+"}}}, on_no_match: "+to("remote")+"}", o)
 	if err != nil {

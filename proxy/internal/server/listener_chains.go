@@ -35,7 +35,7 @@ func (b *listenerBuild) chains(addr network.Address, old map[uint64]*chainUse) e
 	var list []*listener.Chain
 	for i, fc := range p.GetFilterChains() {
 		path := fmt.Sprintf("filter_chains[%d]", i)
-		m, err := chainMatch(fc.GetFilterChainMatch(), fc.GetName())
+		m, err := chainMatch(fc.GetFilterChainMatch(), fc.GetName(), p.GetFilterChainMatcher() != nil)
 		errs.Collect(path, adding(err))
 		ch, err := b.chain(fc, m, old)
 		errs.Collect(path, err)
@@ -47,11 +47,14 @@ func (b *listenerBuild) chains(addr network.Address, old map[uint64]*chainUse) e
 		def, err = b.chain(fc, listener.Match{}, old)
 		errs.Collect("default_filter_chain", err)
 	}
+	if p.GetFilterChainMatcher() != nil {
+		var err error
+		b.set, err = b.matchedChains(list, def)
+		errs.Collect("filter_chain_matcher", err)
+		return errs.Err()
+	}
 	if err := errs.Err(); err != nil {
 		return err
-	}
-	if p.GetFilterChainMatcher() != nil {
-		return nil // which is refused: it would say which chain is meant
 	}
 	var err error
 	if b.set, err = listener.NewChains(list, def); err != nil {

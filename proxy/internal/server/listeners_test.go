@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	matcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/google/go-cmp/cmp"
@@ -57,7 +56,7 @@ func listenerConfig(t *testing.T, name, address string, fields string, bodies ..
 			"route_config": {"virtual_hosts": [{"name": "v", "domains": ["*"], "routes": [{"match": {"prefix": "/"},
 			"direct_response": {"status": 200, "body": {"inline_string": %q}}}]}]},
 			"http_filters": [{"name": "r", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}}]}`,
-			i, match(i), b))
+			i, clientMatch(i), b))
 	}
 	host, port, _ := net.SplitHostPort(address)
 	p := &listenerv3.Listener{}
@@ -69,8 +68,8 @@ func listenerConfig(t *testing.T, name, address string, fields string, bodies ..
 	return p
 }
 
-// match tells chains apart by the client's address: chain i serves 127.0.0.1+i, the first one everybody else.
-func match(i int) string {
+// clientMatch tells chains apart by the client's address: chain i serves 127.0.0.1+i, the first one everybody else.
+func clientMatch(i int) string {
 	if i == 0 {
 		return ""
 	}
@@ -371,8 +370,7 @@ func TestListenerFieldsRefused(t *testing.T) {
 		"internal_listener": func(p *listenerv3.Listener) {
 			p.ListenerSpecifier = &listenerv3.Listener_InternalListener{InternalListener: &listenerv3.Listener_InternalListenerConfig{}}
 		},
-		"api_listener":         func(p *listenerv3.Listener) { p.ApiListener = &listenerv3.ApiListener{} },
-		"filter_chain_matcher": func(p *listenerv3.Listener) { p.FilterChainMatcher = &matcherv3.Matcher{} },
+		"api_listener": func(p *listenerv3.Listener) { p.ApiListener = &listenerv3.ApiListener{} },
 		"config_discovery": func(p *listenerv3.Listener) {
 			p.ListenerFilters = []*listenerv3.ListenerFilter{{Name: "x",
 				ConfigType: &listenerv3.ListenerFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{}}}}
