@@ -57,8 +57,7 @@ func checkCommand() *cobra.Command {
 			o.Env = read.Env
 			all := verdict.All{OK: true, Files: []*verdict.File{}}
 			for _, p := range paths {
-				f := verdict.Of(p.Path, o, read, proxy.WithIO(os.Getenv("DRAGOMAN_IO")), proxy.WithExtensions(standard.All()...), proxy.WithoutLogFiles(),
-					proxy.WithOptions(proxy.Options{Env: os.LookupEnv, CommandLine: proxy.CommandLine{Mode: "validate"}}))
+				f := verdict.Of(p.Path, o, read, checking()...)
 				if elsewhere {
 					f.Elsewhere()
 				}
@@ -97,6 +96,12 @@ func checkCommand() *cobra.Command {
 	fl.StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over each file")
 	r.add(c)
 	return c
+}
+
+// checking are the options of a proxy that is built for a look only.
+func checking() []proxy.Option {
+	return []proxy.Option{proxy.WithIO(os.Getenv("DRAGOMAN_IO")), proxy.WithExtensions(standard.All()...), proxy.WithoutLogFiles(),
+		proxy.WithOptions(proxy.Options{Env: os.LookupEnv, CommandLine: proxy.CommandLine{Mode: "validate"}})}
 }
 
 // printVerdict prints what is to be said of one file.

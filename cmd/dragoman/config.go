@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dragoman-proxy/dragoman/cmd/dragoman/internal/verdict"
+	"github.com/dragoman-proxy/dragoman/proxy"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile"
 	"github.com/dragoman-proxy/dragoman/proxy/configfile/doubt"
 )
@@ -46,6 +48,31 @@ func (r *reading) options(c *cobra.Command) configfile.Options {
 		o.Env = os.LookupEnv
 	}
 	return o
+}
+
+// mostNoted is how many problems of a refused file are told where somebody has asked for something else.
+const mostNoted = 10
+
+// noteRefused tells on standard error that a file which is shown or compared would be refused, and why.
+func (r *reading) noteRefused(c *cobra.Command, f *configfile.File) bool {
+	read := r.options(c)
+	name := f.Path
+	if name == configfile.StandardInput {
+		name, read.Stdin = "-", bytes.NewReader(f.Data)
+	}
+	v := verdict.Of(name, proxy.LoadOptions{ConfigYAML: r.configYAML, AllowUnknownFields: r.allowUnknown, MaxProblems: mostNoted, Env: read.Env},
+		read, checking()...)
+	if v.Verdict != "refused" {
+		return false
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "note: %s %s\n", v.File, v.Says())
+	for i := range v.Problems[:min(len(v.Problems), mostNoted)] {
+		fmt.Fprintf(c.ErrOrStderr(), "  %s\n", v.Problems[i].Error())
+	}
+	if n := len(v.Problems) + v.More - mostNoted; n > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "  ... and %d more (dragoman check)\n", n)
+	}
+	return true
 }
 
 // write puts data into a file, or on standard output for "" and "-".
@@ -292,7 +319,8 @@ func diffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "diff OLD NEW", Short: "Compare two configurations in terms of listeners, routes and clusters", Args: exactly(2),
 		Long: `Compare two configurations in terms of what they configure: listeners, routes, clusters, secrets, and the rest of
-the bootstrap. The form of the files, the order of keys and the way in which values are written make no difference.`,
+the bootstrap. The form of the files, the order of keys and the way in which values are written make no difference.
+If one of them would be refused, standard error says so, and why.`,
 		Example:     "  dragoman config diff old.yaml new.yaml\n  dragoman config diff envoy.yaml rendered.json --output json",
 		Annotations: map[string]string{"exit": "0: they say the same.\n\n1: they differ.\n\n2: one cannot be read."},
 		RunE: func(c *cobra.Command, args []string) error {
@@ -300,11 +328,15 @@ the bootstrap. The form of the files, the order of keys and the way in which val
 				return err
 			}
 			var files [2]*configfile.File
+			var errs [2]error
 			for i, path := range args {
-				var err error
-				if files[i], err = configfile.Read(path, r.options(c)); err != nil {
-					return err
-				}
+				files[i], errs[i] = configfile.Read(path, r.options(c))
+			}
+			if err := errors.Join(errs[:]...); err != nil {
+				return err
+			}
+			for _, f := range files {
+				r.noteRefused(c, f)
 			}
 			changes := configfile.Diff(files[0], files[1])
 			if output == "json" {
@@ -336,8 +368,9 @@ func showCommand() *cobra.Command {
 		Use: "show FILE", Short: "Print a configuration as it takes effect, with defaults", Args: exactly(1),
 		Long: `Print a configuration as it takes effect: with --config-yaml merged over it, variables replaced, and the defaults of
 the fields that it leaves out. What is written stays as it is; a default has a comment that says so (in YAML). What this
-build does not have is left alone.`,
-		Example: "  dragoman config show envoy.yaml\n  dragoman config show envoy.yaml --config-yaml 'admin: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}'\n  dragoman config show envoy.yaml --no-defaults --to json",
+build does not have is left alone. Of a file that would be refused standard error says why.`,
+		Annotations: map[string]string{"exit": "0: done.\n\n1: the file would be refused; it is printed nevertheless.\n\n2: it cannot be read."},
+		Example:     "  dragoman config show envoy.yaml\n  dragoman config show envoy.yaml --config-yaml 'admin: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}'\n  dragoman config show envoy.yaml --no-defaults --to json",
 		RunE: func(c *cobra.Command, args []string) error {
 			form, err := formFor(to, "", configfile.YAML)
 			if err != nil {
@@ -358,7 +391,13 @@ build does not have is left alone.`,
 			if err != nil {
 				return err
 			}
-			return write(c.OutOrStdout(), "", data)
+			if err := write(c.OutOrStdout(), "", data); err != nil {
+				return err
+			}
+			if r.noteRefused(c, f) {
+				return &answer{}
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&r.configYAML, "config-yaml", "", "`YAML` that is merged over the file")

@@ -170,6 +170,34 @@ func TestConfigShow(t *testing.T) {
 	}
 }
 
+// What is refused is shown and compared nevertheless, and standard error says what is wrong with it.
+func TestConfigOfRefusedFiles(t *testing.T) {
+	good := file(t, "a.yaml", small)
+	bad := file(t, "b.yaml", strings.ReplaceAll(small, "connect_timeout: 1s", "connect_timeoutt: 1s"))
+	code, out, said := command(t, "", "config", "show", bad)
+	if code != exitNo || !strings.Contains(out, "connect_timeoutt: 1s\n") || !strings.Contains(out, "lb_policy: ROUND_ROBIN # default\n") ||
+		!strings.HasPrefix(said, "note: "+bad+" is refused: 1 problem\n  "+bad+":") || !strings.Contains(said, "no such field: 'connect_timeoutt'") {
+		t.Errorf("%d %s\n%s", code, out, said)
+	}
+	code, out, said = command(t, "", "config", "diff", good, bad)
+	if want := "clusters\n  ~ one\n      connect_timeout: - 1s\n      connect_timeoutt: + 1s\n"; code != exitNo || out != want ||
+		!strings.HasPrefix(said, "note: "+bad+" is refused: 1 problem\n") {
+		t.Errorf("%d %s\n%s", code, out, said)
+	}
+	text, err := os.ReadFile(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, said = command(t, string(text), "config", "show", "-"); code != exitNo || out == "" || !strings.HasPrefix(said, "note: standard input is refused: 1 problem\n") {
+		t.Errorf("%d %s\n%s", code, out, said)
+	}
+	broken := file(t, "c.yaml", "a: [")
+	code, out, said = command(t, "", "config", "diff", broken, broken)
+	if code != exitFailed || out != "" || strings.Count(said, "c.yaml:") != 2 {
+		t.Errorf("%d %s\n%s", code, out, said)
+	}
+}
+
 // Every command has an example and a sentence, and its help shows them.
 func TestHelpOfAllCommands(t *testing.T) {
 	code := 0

@@ -107,6 +107,7 @@ type expander struct {
 	s        *Short
 	clusters []*Value
 	names    map[string]string // of clusters, by their upstreams
+	named    map[string]bool   // clusters whose upstreams have TLS and names
 }
 
 // hosts makes the virtual hosts, in the order in which the rules name them; the one for all others is the last.
@@ -199,6 +200,9 @@ func (e *expander) action(r Rule, route *Value) error {
 			return err
 		}
 		to := m("cluster", name)
+		if e.named[name] { // who shows a certificate for a name serves that one: not the one that the client asked for
+			to.Set("auto_host_rewrite", value(true))
+		}
 		if r.Timeout != "" {
 			to.Set("timeout", text(r.Timeout))
 		}
@@ -238,10 +242,11 @@ func (e *expander) cluster(to []string, forTCP bool) (string, error) {
 	}
 	c := m("name", name, "type", kind, "connect_timeout", "5s")
 	c.Set("load_assignment", m("cluster_name", name, "endpoints", list(m("lb_endpoints", hosts))))
-	e.protocol(c, ups[0])
+	e.protocol(c, ups)
 	if e.names == nil {
-		e.names = map[string]string{}
+		e.names, e.named = map[string]string{}, map[string]bool{}
 	}
+	e.named[name] = ups[0].hasTLS() && kind == "STRICT_DNS"
 	e.names[key] = name
 	e.clusters = append(e.clusters, c)
 	return name, nil
@@ -261,15 +266,19 @@ func (e *expander) freeName(u upstream) string {
 }
 
 // protocol makes a cluster speak what its upstreams' scheme says.
-func (e *expander) protocol(c *Value, u upstream) {
+func (e *expander) protocol(c *Value, ups []upstream) {
+	u := ups[0]
 	if u.scheme == "h2" || u.scheme == "h2c" {
 		const options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 		c.Set("typed_extension_protocol_options", m(options, m("@type", "type.googleapis.com/"+options,
 			"explicit_http_config", m("http2_protocol_options", m()))))
 	}
-	if u.scheme == "https" || u.scheme == "h2" {
+	if u.hasTLS() {
 		tls := []any{"common_tls_context", m("validation_context", m("trusted_ca", m("filename", "/etc/ssl/certs/ca-certificates.crt")))}
-		if !u.isIP() {
+		switch same := !slices.ContainsFunc(ups, func(x upstream) bool { return x.host != u.host }); {
+		case !same: // each is asked for its own certificate
+			tls = append([]any{"auto_host_sni", true, "auto_sni_san_validation", true}, tls...)
+		case !u.isIP():
 			tls = append([]any{"sni", u.host}, tls...)
 			tls[3].(*Value).Get("validation_context").Set("match_typed_subject_alt_names",
 				list(m("san_type", "DNS", "matcher", m("exact", u.host))))

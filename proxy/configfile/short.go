@@ -227,6 +227,8 @@ func parseUpstream(s string) (upstream, error) {
 	return upstream{u.Scheme, u.Hostname(), port}, nil
 }
 
+func (u upstream) hasTLS() bool { return u.scheme == "https" || u.scheme == "h2" }
+
 func (u upstream) isIP() bool {
 	_, err := netip.ParseAddr(u.host)
 	return err == nil

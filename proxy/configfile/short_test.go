@@ -100,3 +100,28 @@ func TestShortErrors(t *testing.T) {
 		}
 	}
 }
+
+// Upstreams with TLS and a name are asked by that name: they answer for no other.
+func TestHostOfTLS(t *testing.T) {
+	for to, want := range map[string][3]string{ // auto_host_rewrite, sni, auto_host_sni
+		"https://example.com":                     {"true", "example.com", ""},
+		"h2://example.com:444":                    {"true", "example.com", ""},
+		"https://a.example.com,https://b.example": {"true", "", "true"},
+		"https://10.1.1.1,https://10.1.1.2":       {"", "", "true"},
+		"https://10.1.1.1":                        {"", "", ""},
+		"http://example.com":                      {"", "", ""},
+	} {
+		s := &configfile.Short{Listen: []string{"80"}, Rules: []configfile.Rule{{Match: "/", To: strings.Split(to, ",")}}}
+		v, err := s.Expand()
+		if err != nil {
+			t.Fatal(err)
+		}
+		static := v.At("static_resources")
+		manager := static.List("listeners")[0].List("filter_chains")[0].List("filters")[0].At("typed_config")
+		route := manager.At("route_config").List("virtual_hosts")[0].List("routes")[0].At("route")
+		tls := static.List("clusters")[0].At("transport_socket", "typed_config")
+		if got := [3]string{route.Str("auto_host_rewrite"), tls.Str("sni"), tls.Str("auto_host_sni")}; got != want {
+			t.Errorf("%s: %q, want %q", to, got, want)
+		}
+	}
+}

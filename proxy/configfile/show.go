@@ -30,11 +30,9 @@ func defaults() (*Value, error) {
 
 // Effective returns what a file configures, with ConfigYAML merged over it and, if withDefaults, what holds for the fields that it
 // leaves out. What the file says stays as it was written, in its order, but for the names of fields, which are those of the protobufs. A
-// default has a note that says so. Extensions that this build does not have are left as they are.
+// default has a note that says so. Extensions that this build does not have, and what is wrong, are left as they are: the file need not be
+// right. An error is that of ConfigYAML.
 func Effective(f *File, withDefaults bool) (*Value, error) {
-	if _, err := f.Bootstrap(); err != nil && !onlyUnsupported(err) {
-		return nil, err
-	}
 	root, err := f.merged()
 	if err != nil || !withDefaults {
 		return root, err
@@ -112,14 +110,6 @@ func (f *File) positions() (p *config.Positions) {
 
 func bootstrap() protoreflect.MessageDescriptor {
 	return (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()
-}
-
-// onlyUnsupported tells whether all that is wrong is what this build does not have, or what nobody knows: a type of other projects.
-func onlyUnsupported(err error) bool {
-	known := func(x config.Error) bool {
-		return x.Kind != config.Unsupported && (x.Kind != config.UnknownType || x.Suggestion != "")
-	}
-	return !slices.ContainsFunc(config.List(err), known) && config.More(err) == 0
 }
 
 // written copies v, which stands where a message of type d is meant: the names of fields are those of the protobufs, what is null is

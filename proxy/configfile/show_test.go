@@ -104,9 +104,11 @@ static_resources: {clusters: [{name: b, typeUrl: x}]}`, AllowUnknownFields: true
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	// A mistake is none of what is left alone.
-	if v, err := configfile.Effective(read(t, "b.yaml", "static_resources: {cluster: []}", configfile.Options{}), true); err == nil {
-		t.Error(v)
+	// Mistakes are left alone, too: of a file that is refused the rest is shown.
+	v, err = configfile.Effective(read(t, "b.yaml", "static_resources: {cluster: [], clusters: {name: 1, type: [], load_assignment: x}, listeners: 7}\nnode: 3",
+		configfile.Options{ConfigYAML: "node: {id: a}\nadmin: []"}), true)
+	if err != nil || v.At("static_resources").Get("cluster") == nil || v.At("static_resources").List("clusters")[0].Str("lb_policy") != "ROUND_ROBIN" {
+		t.Errorf("%v %s", err, v.YAML())
 	}
 	// Of a oneof that --config-yaml chooses anew, what the file has chosen goes; maps and messages are merged.
 	f = read(t, "c.yaml", "admin: {address: {pipe: {path: x}}}\nnode: {id: a, cluster: c, metadata: {k: 1}}", configfile.Options{
