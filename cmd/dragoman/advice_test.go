@@ -17,6 +17,9 @@ func TestCheckAdvises(t *testing.T) {
 	tls := func(message, more string) string {
 		return `transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.` + message + ", common_tls_context: {" + more + "}}}"
 	}
+	options := func(name, message string) string {
+		return "static_resources: {clusters: [{name: c, typed_extension_protocol_options: {" + name + `: {"@type": type.googleapis.com/envoy.extensions.` + message + "}}}]}"
+	}
 	for _, c := range []struct{ name, text, want string }{
 		{"an admin address in one piece", "admin: {address: 127.0.0.1:9901}", "did you mean '{socket_address: {address: 127.0.0.1, port_value: 9901}}'?"},
 		{"a socket address in one piece", "admin: {address: {socket_address: 127.0.0.1:9901}}", "did you mean '{address: 127.0.0.1, port_value: 9901}'?"},
@@ -40,6 +43,17 @@ func TestCheckAdvises(t *testing.T) {
 			"Unknown static certificate validation context: ca; without an sds_config it is one of static_resources.secrets"},
 		{"TLS of the other side", "static_resources:\n  clusters: [{name: c, " + tls("DownstreamTlsContext", "") + "}]",
 			"this is for connections from clients, which belongs into a filter chain; a cluster takes envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"},
+		{"a part of TLS", "static_resources:\n  clusters: [{name: c, transport_socket: {name: tls, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.CommonTlsContext}}}]",
+			"this is a part, which belongs into common_tls_context of envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"},
+		{"options of HTTP under another name", options("envoy.http.v3.HttpProtocolOptions", "upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http_protocol_options: {}}"),
+			"name: 'envoy.http.v3.HttpProtocolOptions'; did you mean 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'?"},
+		{"another message in their place", options("envoy.extensions.upstreams.http.v3.HttpProtocolOptions", "filters.http.router.v3.Router"),
+			"Unable to unpack as envoy.extensions.upstreams.http.v3.HttpProtocolOptions: envoy.extensions.filters.http.router.v3.Router is another message"},
+		{"a copy that keeps its name", with(direct, "route: {cluster: d}") + "  clusters: [{name: c}, {name: c}]\n", "duplicate cluster 'c'"},
+		{"a cluster without a name", with(direct, "route: {cluster: c}") + "  clusters: [{type: STATIC}]\n", "'name' is missing"},
+		{"a route to nowhere", with(direct, "route: {}"), "RouteActionValidationError.ClusterSpecifier: value is required); allowed: one of cluster, "},
+		{"a header to add in two ways", with(direct, direct+", request_headers_to_add: [{header: {key: a, value: b}, append: true, append_action: ADD_IF_ABSENT}]"),
+			"Both append and append_action are set and it's not allowed"},
 		{"TLS without a type", "static_resources: {clusters: [{name: c, transport_socket: {name: envoy.transport_sockets.tls}}]}",
 			`did you mean 'typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}'?`},
 		{"an HTTP filter among network filters", with("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "envoy.extensions.filters.http.router.v3.Router\n      - name: h\n        typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"),
@@ -57,6 +71,26 @@ func TestCheckAdvises(t *testing.T) {
 		if !strings.Contains(out, "a.yaml: is refused: 1 problem\n") || !strings.Contains(out, c.want) {
 			t.Errorf("%s: no %q in\n%s", c.name, c.want, out)
 		}
+	}
+}
+
+// As many unknown clusters as have lost their names are theirs; one more is told.
+func TestCheckTellsOfMoreUnknownClusters(t *testing.T) {
+	text := strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {weighted_clusters: {clusters: [{name: a, weight: 1}, {name: b, weight: 1}]}}", 1)
+	_, out, _ := command(t, "", "check", file(t, "a.yaml", text+"  clusters: [{name: c}, {name: c}]\n"))
+	for _, want := range []string{"is refused: 3 problems\n", "unknown cluster 'a'", "unknown cluster 'b'", "duplicate cluster 'c'"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// Envoy takes the options of HTTP under their second name, too.
+func TestCheckTakesOptionsThatNobodyUses(t *testing.T) {
+	_, out, _ := command(t, "", "check", file(t, "a.yaml", `static_resources: {clusters: [{name: c, typed_extension_protocol_options: {envoy.upstreams.http.http_protocol_options: `+
+		`{"@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}}}}]}`))
+	if !strings.Contains(out, "a.yaml: runs as it is\n") {
+		t.Error(out)
 	}
 }
 

@@ -214,7 +214,7 @@ func TestReadErrors(t *testing.T) {
 		t.Error(err)
 	}
 	// A name that says nothing is one of JSON, as for Envoy; a pipe's is no name.
-	if _, err := configfile.Of("a.conf", []byte("node: {id: x}"), configfile.Options{}); err == nil || !strings.Contains(err.Error(), "a file is read as JSON if its name ends in none of .yaml") {
+	if _, err := configfile.Of("a.conf", []byte("node: {id: x}"), configfile.Options{}); err == nil || !strings.Contains(err.Error(), "did you mean 'a.yaml'? (the file holds YAML, and its name says JSON") {
 		t.Error(err)
 	}
 	if _, err := configfile.Of("a.json", []byte("node: {id: x}"), configfile.Options{}); err == nil || strings.Contains(err.Error(), "name ends") {

@@ -159,8 +159,10 @@ func (f *File) tree() (*yamlpos.Tree, error) {
 		data = yamlpos.MaskVariables(data)
 	}
 	t, err := parse(f.Path, data)
-	if err != nil && f.Form == JSON && !strings.HasSuffix(strings.ToLower(f.Path), ".json") {
-		err = fmt.Errorf("%w; a file is read as JSON if its name ends in none of .yaml, .yml, .pb and .pb_text", err)
+	if err != nil {
+		if name, advice := config.OtherForm(f.Path, f.Data); advice != "" {
+			err = fmt.Errorf("%w; did you mean '%s'? (%s)", err, name, advice)
+		}
 	}
 	if err != nil || f.opts.Env == nil {
 		return t, err

@@ -22,6 +22,11 @@ import (
 // defaultKeepaliveJitter is interval_jitter in percent.
 const defaultKeepaliveJitter = 15
 
+// unusedOptionsName is a second name of these options: Envoy reads what it has, and nothing uses it.
+const unusedOptionsName = "envoy.upstreams.http.http_protocol_options"
+
+var tcpOptionsNames = []string{"envoy.extensions.upstreams.tcp.v3.TcpProtocolOptions", "envoy.upstreams.tcp.tcp_protocol_options"}
+
 const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // poolOptions are pool.Options whose codec options are values, so that equal ones can be found.
@@ -103,12 +108,23 @@ func protocol(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) (*httpConfig, er
 	var errs config.Errors
 	for _, name := range slices.Sorted(maps.Keys(cfg.GetTypedExtensionProtocolOptions())) {
 		path := "typed_extension_protocol_options[" + strconv.Quote(name) + "]"
+		any := cfg.GetTypedExtensionProtocolOptions()[name]
 		switch {
 		case name == httpOptionsName:
+		case name == unusedOptionsName:
+			if !config.Holds(any, &httpv3.HttpProtocolOptions{}) {
+				errs.Collect(path, wrongOptions(any))
+			}
+		case slices.Contains(tcpOptionsNames, name):
+			errs.Collect("", notYet(path))
 		case strings.HasPrefix(name, "envoy.filters.network."):
 			errs.Collect("", notYet(path))
 		default:
-			errs.Collect("", &config.Error{Path: path, Kind: config.Invalid, Suggestion: config.Nearest(name, []string{httpOptionsName}),
+			meant := config.Nearest(name, []string{httpOptionsName})
+			if config.Holds(any, &httpv3.HttpProtocolOptions{}) {
+				meant = httpOptionsName
+			}
+			errs.Collect("", &config.Error{Path: path, Kind: config.Invalid, Suggestion: meant,
 				Msg: "Didn't find a registered network or http filter or protocol options implementation for name: '" + name + "'"})
 		}
 	}
@@ -129,9 +145,18 @@ func protocol(cfg *clusterv3.Cluster, d *Deps, o *pool.Options) (*httpConfig, er
 	return c, errs.Err()
 }
 
+// wrongOptions is the error about another message in the place of the options of HTTP.
+func wrongOptions(any *anypb.Any) error {
+	return &config.Error{Path: "@type", Kind: config.Invalid, Msg: "Unable to unpack as " + httpOptionsName + ": " + string(any.MessageName()) + " is another message",
+		Suggestion: "type.googleapis.com/" + httpOptionsName}
+}
+
 func typedProtocol(cfg *clusterv3.Cluster, any *anypb.Any, d *Deps, o *pool.Options) (*httpConfig, error) {
 	const path = `typed_extension_protocol_options["` + httpOptionsName + `"].`
 	var m httpv3.HttpProtocolOptions
+	if !config.Holds(any, &m) {
+		return nil, config.At(strings.TrimSuffix(path, "."), wrongOptions(any))
+	}
 	if err := config.Into(any, &m); err != nil {
 		return nil, rejected(strings.TrimSuffix(path, "."), err.Error())
 	}

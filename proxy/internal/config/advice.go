@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,9 +69,9 @@ func only(s, more string) bool {
 // meantBool returns the boolean that text was to be, "" if that is not to be known.
 func meantBool(text string) string {
 	switch strings.ToLower(text) {
-	case "on", "enable", "enabled":
+	case "on", "enable", "enabled", "1":
 		return "true"
-	case "off", "disable", "disabled":
+	case "off", "disable", "disabled", "0":
 		return "false"
 	}
 	return ""
@@ -82,7 +83,13 @@ func (e *encoder) meantInteger(n yamlpos.Node) string {
 	if e.tree.Kind(n) != yamlpos.String {
 		return ""
 	}
-	s := strings.ToLower(string(e.tree.Text(n)))
+	s := strings.TrimPrefix(strings.ToLower(string(e.tree.Text(n))), ":") // of a port
+	if e.at != nil && e.at.list && strings.Contains(s, ",") {
+		if list := strings.Split(strings.ReplaceAll(s, " ", ""), ","); !slices.ContainsFunc(list, func(x string) bool { return x == "" || strings.Trim(x, "0123456789") != "" }) {
+			return "[" + strings.Join(list, ", ") + "]"
+		}
+		return ""
+	}
 	digits := strings.TrimLeft(s, "0123456789,_")
 	number := strings.NewReplacer(",", "", "_", "").Replace(s[:len(s)-len(digits)])
 	v, err := strconv.ParseUint(number, 10, 40)
@@ -94,7 +101,7 @@ func (e *encoder) meantInteger(n yamlpos.Node) string {
 	if e.at != nil && strings.HasSuffix(e.at.name, "_kb") && shift >= 10 {
 		shift -= 10
 	}
-	if v <<= shift; !ok || strconv.FormatUint(v, 10) == s || v > 1<<40 {
+	if v <<= shift; !ok || strconv.FormatUint(v, 10) == string(e.tree.Text(n)) || v > 1<<40 {
 		return ""
 	}
 	return strconv.FormatUint(v, 10)

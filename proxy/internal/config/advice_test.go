@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3" // OldNames have them
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"

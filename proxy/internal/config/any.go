@@ -14,7 +14,13 @@ import (
 func (e *encoder) any(n yamlpos.Node) {
 	t := e.tree
 	if t.Kind(n) != yamlpos.Map {
-		e.fail(n, Error{Msg: "expected '{', a map with @type", Found: e.found(n)})
+		x := Error{Msg: "expected '{', a map with @type", Found: e.found(n)}
+		if t.Kind(n) == yamlpos.String && !e.errs.full(e.opts.maxErrors()) {
+			if url := suggestURL(e.resolver, string(t.Text(n))); url != "" {
+				x.Suggestion = `{"@type": ` + url + "}"
+			}
+		}
+		e.fail(n, x)
 		return
 	}
 	if t.Len(n) == 0 {
@@ -75,8 +81,10 @@ func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
 	}
 	if !found {
 		x := Error{Msg: "missing @type in Any is only allowed for an empty object"}
-		if url, ok := t.Child(n, "type"); ok && strings.Contains(string(t.Text(url)), typePrefix) {
-			x.Suggestion = `"@type": ` + shortenTo(string(t.Text(url)), 256)
+		if url := e.nearlyType(n); url != "" {
+			x.Suggestion = `"@type": ` + shortenTo(url, 256)
+		} else if disabled, ok := t.Child(n, "disabled"); ok && t.Len(n) == 1 && t.Kind(disabled) == yamlpos.Bool {
+			x.Suggestion = `"@type": ` + typePrefix + "envoy.config.route.v3.FilterConfig"
 		} else if name := e.typeByFields(n); name != "" {
 			x.Suggestion = `"@type": ` + typePrefix + name
 		} else {
@@ -95,6 +103,20 @@ func (e *encoder) typeURL(n yamlpos.Node) (string, bool) {
 		return "", false
 	}
 	return url, true
+}
+
+// nearlyType is the type URL that stands in n under a key that is nearly @type, "" if there is none.
+func (e *encoder) nearlyType(n yamlpos.Node) string {
+	t := e.tree
+	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
+		switch strings.ToLower(strings.Trim(string(t.Key(c)), "@_")) {
+		case "type", "type_url", "typeurl":
+			if t.Kind(c) == yamlpos.String && strings.Contains(string(t.Text(c)), typePrefix) {
+				return string(t.Text(c))
+			}
+		}
+	}
+	return ""
 }
 
 // typeByFields is the only message that has all the fields of n, "" if there is none or more.

@@ -43,6 +43,8 @@ type encoder struct {
 type nesting struct {
 	m     *message
 	depth int
+	n     yamlpos.Node // in the tree, if it is here
+	here  bool
 }
 
 // frame is one step of a field path.
@@ -149,7 +151,7 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 	}
 	var oneofs uint64
 	top := len(e.path)
-	e.around = append(e.around, nesting{m, top})
+	e.around = append(e.around, nesting{m: m, depth: top, n: n, here: true})
 	e.path = append(e.path, frame{})
 	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
 		f := m.fields[string(t.Key(c))]

@@ -46,8 +46,13 @@ func meantEnum(text string, names []string) string {
 	return best
 }
 
-// otherWords are what values were called in the API before, where another value looks more like it.
-var otherWords = map[string]string{"INTERNAL": "SAME_IP_OR_LOOPBACK"}
+// otherWords are what values were called in the API before, or are elsewhere, where another value looks more like it, or none does.
+var otherWords = map[string]string{
+	"INTERNAL": "SAME_IP_OR_LOOPBACK", "LOCAL": "SAME_IP_OR_LOOPBACK",
+	"ORIGINAL_DST_LB": "CLUSTER_PROVIDED", "P2C": "LEAST_REQUEST", "LEAST_CONN": "LEAST_REQUEST", "LEAST_CONNECTIONS": "LEAST_REQUEST",
+	">=": "GE", "<=": "LE", "=": "EQ", "==": "EQ", "!=": "NE",
+	"DOWN": "UNHEALTHY", "UP": "HEALTHY", "HI": "HIGH", "PERCENT": "HUNDRED",
+}
 
 // numberNames are words for numbers that people write in place of them.
 var numberNames = map[int]string{

@@ -165,6 +165,16 @@ func Nameless(path string) bool {
 
 // file reads data in the form that the end of the name tells; JSON if it tells nothing, and YAML if there is no name.
 func (l *loader) file(name string, data []byte) error {
+	if err := l.inForm(name, data); err != nil {
+		return orOther(name, data, err)
+	}
+	if l.pos.text != nil && len(l.errs.List) > 0 {
+		_ = orOther(name, data, l.errs)
+	}
+	return nil
+}
+
+func (l *loader) inForm(name string, data []byte) error {
 	lower := strings.ToLower(name)
 	switch {
 	case strings.HasSuffix(lower, ".pb"):
@@ -198,6 +208,9 @@ func (l *loader) text(name string, data []byte, parse func(string, []byte) (*yam
 		x := &Error{File: name, Line: 1, Col: 1, Msg: "expected '{', a map of the fields of " + l.root.name, Found: k.String()}
 		if t.YAML() && k < yamlpos.Map {
 			x.Msg = "Unable to convert YAML as JSON: " + x.Msg
+		}
+		if k == yamlpos.Null && len(t.Text(t.Root())) == 0 {
+			x.Found = "nothing: the file is empty"
 		}
 		return &Errors{List: []*Error{x}}
 	}

@@ -27,7 +27,11 @@ var oldNames = map[string]map[string]oldName{
 		"certificate": {"certificate_chain", ""},
 	},
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {
-		"routes": {"route_config", "as {virtual_hosts: [{name: ..., domains: [...], routes: [...]}]}"},
+		"virtual_hosts": {"route_config", "as {virtual_hosts: [...]}"},
+		"timeout":       {"", "request_timeout bounds how long a request may take to come; the timeout of a route all of it"},
+		"filters":       {"http_filters", ""},
+		"router":        {"http_filters", "as its last: {name: envoy.filters.http.router, typed_config: {...}}"},
+		"routes":        {"route_config", "as {virtual_hosts: [{name: ..., domains: [...], routes: [...]}]}"},
 	},
 	"envoy.config.bootstrap.v3.Admin": {
 		"port": {"address", "as {socket_address: {address: ..., port_value: ...}}"},
@@ -56,10 +60,19 @@ var oldNames = map[string]map[string]oldName{
 		"max_retries":          {"thresholds", "as [{max_retries: ...}]"},
 	},
 	"envoy.config.bootstrap.v3.Bootstrap": {
+		"resources":          {"", "this is a response of a control plane: the path_config_source of a cds_config, lds_config or another reads it"},
+		"version_info":       {"", "this is a response of a control plane: the path_config_source of a cds_config, lds_config or another reads it"},
 		"runtime":            {"layered_runtime", "as a layer with a disk_layer"},
 		"rate_limit_service": {"", "the rate limit filter has a rate_limit_service of its own"},
 	},
 	"envoy.config.cluster.v3.Cluster": {
+		"sni":                               {"transport_socket", "sni stands in a typed_config of " + upstreamTLS},
+		"retry_policy":                      {"", "retries are of routes: the route of each has a retry_policy"},
+		"timeout":                           {"connect_timeout", "the timeout of a request is that of its route"},
+		"http2_options":                     {"", httpOptions + ", as explicit_http_config: {http2_protocol_options: {}}"},
+		"protocol":                          {"", httpOptions + ", as explicit_http_config: {http2_protocol_options: {}}"},
+		"slow_start_config":                 {"", "round_robin_lb_config and least_request_lb_config have it"},
+		"address":                           {"load_assignment", "as endpoints: [{lb_endpoints: [{endpoint: {address: {...}}}]}]"},
 		"discovery":                         {"type", ""},
 		"tls":                               {"transport_socket", "name: envoy.transport_sockets.tls, with a typed_config of " + upstreamTLS},
 		"hosts":                             {"load_assignment", "as endpoints: [{lb_endpoints: [{endpoint: {address: {...}}}]}]"},
@@ -76,13 +89,18 @@ var oldNames = map[string]map[string]oldName{
 		"deprecated_v1": {"hash_function", ""},
 	},
 	"envoy.config.core.v3.ApiConfigSource": {
-		"cluster_name": {"grpc_services", "as [{envoy_grpc: {cluster_name: ...}}]"},
-		"grpc_service": {"grpc_services", ""},
+		"api_config_source": {"", "this is one: its fields stand here, without it"},
+		"cluster_name":      {"grpc_services", "as [{envoy_grpc: {cluster_name: ...}}]"},
+		"grpc_service":      {"grpc_services", ""},
 	},
 	"envoy.config.core.v3.HealthCheck": {
+		"failure_threshold":  {"unhealthy_threshold", ""},
+		"success_threshold":  {"healthy_threshold", ""},
 		"redis_health_check": {"custom_health_check", "name: envoy.health_checkers.redis, with a typed_config"},
 	},
 	"envoy.config.core.v3.HealthCheck.HttpHealthCheck": {
+		"url":          {"path", ""},
+		"uri":          {"path", ""},
 		"service_name": {"service_name_matcher", "as {prefix: ...}"},
 		"use_http2":    {"codec_client_type", "as HTTP2"},
 	},
@@ -106,8 +124,10 @@ var oldNames = map[string]map[string]oldName{
 		"weight": {"load_balancing_weight", ""},
 	},
 	"envoy.config.listener.v3.Listener": {
-		"filters": {"filter_chains", "as [{filters: [...]}]"},
-		"port":    {"address", "as {socket_address: {address: ..., port_value: ...}}"},
+		"tls_context": {"filter_chains", "as [{transport_socket: {name: envoy.transport_sockets.tls, typed_config: {...}}}]"},
+		"ssl_context": {"filter_chains", "as [{transport_socket: {name: envoy.transport_sockets.tls, typed_config: {...}}}]"},
+		"filters":     {"filter_chains", "as [{filters: [...]}]"},
+		"port":        {"address", "as {socket_address: {address: ..., port_value: ...}}"},
 	},
 	"envoy.config.listener.v3.FilterChain": {
 		"tls_context": {"transport_socket", "name: envoy.transport_sockets.tls, with the fields in a typed_config of " + downstreamTLS},
@@ -119,11 +139,17 @@ var oldNames = map[string]map[string]oldName{
 		"sni_domains": {"server_names", ""},
 	},
 	"envoy.config.route.v3.RouteMatch": {
-		"regex":  {"safe_regex", "as {regex: ...}"},
-		"method": {"headers", `as [{name: ":method", string_match: {exact: ...}}]`},
-		"host":   {"headers", "hosts are the domains of a virtual host"},
+		"methods":       {"headers", `as [{name: ":method", string_match: {safe_regex: {regex: "GET|POST"}}}]`},
+		"uri":           {"prefix", "or path, path_separated_prefix, safe_regex"},
+		"path_template": {"path_match_policy", "of envoy.path.match.uri_template.uri_template_matcher"},
+		"path_prefix":   {"prefix", ""},
+		"regex":         {"safe_regex", "as {regex: ...}"},
+		"method":        {"headers", `as [{name: ":method", string_match: {exact: ...}}]`},
+		"host":          {"headers", "hosts are the domains of a virtual host"},
 	},
 	"envoy.config.route.v3.HeaderMatcher": {
+		"key":         {"name", ""},
+		"header":      {"name", ""},
 		"regex_match": {"string_match", "as {safe_regex: {regex: ...}}"},
 		"value":       {"string_match", "as {exact: ...}"},
 		"exact":       {"string_match", "as {exact: ...}"},
@@ -143,6 +169,8 @@ var oldNames = map[string]map[string]oldName{
 		"method": {"match", `it has headers: [{name: ":method", string_match: {exact: ...}}]`},
 	},
 	"envoy.config.route.v3.RouteAction": {
+		"request_timeout":       {"timeout", ""},
+		"use_websocket":         {"upgrade_configs", "as [{upgrade_type: websocket}]"},
 		"retries":               {"retry_policy", "as {retry_on: ..., num_retries: ...}"},
 		"request_mirror_policy": {"request_mirror_policies", "as a list"},
 		"rewrite":               {"prefix_rewrite", ""},
@@ -160,7 +188,58 @@ var oldNames = map[string]map[string]oldName{
 		"request_headers_for_tags": {"custom_tags", "as [{tag: ..., request_header: {name: ...}}]"},
 	},
 	"envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext": {
+		"ca":                      {"trusted_ca", "as {filename: ...}"},
+		"ca_file":                 {"trusted_ca", "as {filename: ...}"},
+		"ca_cert":                 {"trusted_ca", "as {filename: ...}"},
+		"ca_certificate":          {"trusted_ca", "as {filename: ...}"},
 		"verify_subject_alt_name": {"match_typed_subject_alt_names", "as [{san_type: DNS, matcher: {exact: ...}}]"},
+	},
+	"envoy.config.core.v3.TransportSocket": {
+		"common_tls_context": {"typed_config", "it holds common_tls_context, with an @type that says whose it is"},
+		"sni":                {"typed_config", "it holds sni, with the @type " + upstreamTLS},
+	},
+	"envoy.extensions.transport_sockets.tls.v3.TlsParameters": {
+		"min_version": {"tls_minimum_protocol_version", "as TLSv1_2"},
+		"max_version": {"tls_maximum_protocol_version", "as TLSv1_3"},
+		"ciphers":     {"cipher_suites", ""},
+	},
+	"envoy.config.core.v3.Address": {
+		"address": {"socket_address", "as {address: ..., port_value: ...}"},
+		"host":    {"socket_address", "as {address: ..., port_value: ...}"},
+		"port":    {"socket_address", "as {address: ..., port_value: ...}"},
+	},
+	"envoy.config.endpoint.v3.Endpoint": {
+		"port":       {"address", "as {socket_address: {address: ..., port_value: ...}}"},
+		"port_value": {"address", "as {socket_address: {address: ..., port_value: ...}}"},
+		"host":       {"address", "as {socket_address: {address: ..., port_value: ...}}"},
+	},
+	"envoy.config.route.v3.RouteConfiguration": {
+		"vhosts": {"virtual_hosts", ""},
+		"hosts":  {"virtual_hosts", ""},
+	},
+	"envoy.config.core.v3.HeaderValue": {
+		"name": {"key", ""},
+	},
+	"envoy.config.core.v3.HeaderValueOption": {
+		"name":  {"header", "as {key: ..., value: ...}"},
+		"key":   {"header", "as {key: ..., value: ...}"},
+		"value": {"header", "as {key: ..., value: ...}"},
+	},
+	"envoy.config.route.v3.RouteAction.RequestMirrorPolicy": {
+		"percentage": {"runtime_fraction", "as {default_value: {numerator: ...}}"},
+		"percent":    {"runtime_fraction", "as {default_value: {numerator: ...}}"},
+	},
+	"envoy.extensions.filters.http.fault.v3.FaultAbort": {
+		"status": {"http_status", ""},
+	},
+	"envoy.extensions.filters.http.cors.v3.Cors": {
+		"expose_headers":            {"", corsAdvice},
+		"max_age":                   {"", corsAdvice},
+		"allow_credentials":         {"", corsAdvice},
+		"allow_headers":             {"", corsAdvice},
+		"allow_methods":             {"", corsAdvice},
+		"allow_origin_string_match": {"", corsAdvice},
+		"allow_origin":              {"", corsAdvice},
 	},
 	"envoy.extensions.transport_sockets.tls.v3.CommonTlsContext": {
 		"tls_certificate": {"tls_certificates", "as a list"},
@@ -168,6 +247,7 @@ var oldNames = map[string]map[string]oldName{
 }
 
 const (
+	corsAdvice    = "the policy stands in typed_per_filter_config of a route or a virtual host, with the @type " + typePrefix + "envoy.extensions.filters.http.cors.v3.CorsPolicy"
 	upstreamTLS   = typePrefix + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 	downstreamTLS = typePrefix + "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
 )
@@ -176,6 +256,10 @@ const (
 func (m *message) byOldName(key string, x *Error) bool {
 	if fold(key) == "config" && m.fields["typed_config"] != nil {
 		x.Suggestion, x.Advice = "typed_config", "with an @type among its fields, which says whose they are"
+		return true
+	}
+	if m.name == "envoy.config.core.v3.Metadata" {
+		x.Suggestion, x.Advice = "filter_metadata", "as {"+scalarText(key)+": {...}}"
 		return true
 	}
 	for name, old := range oldNames[m.name] {

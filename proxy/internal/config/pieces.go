@@ -1,8 +1,6 @@
 package config
 
 import (
-	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
@@ -15,13 +13,16 @@ func (e *encoder) notFields(n yamlpos.Node, m *message) Error {
 	switch k := e.tree.Kind(n); {
 	case k == yamlpos.Seq:
 		x.Allowed = "one map, and not a list: without the dash"
-		if f := m.onlyList(); f != "" {
+		if f := e.listOf(n, m); f != "" {
 			x.Suggestion, x.Allowed = "{"+f+": [...]}", ""
 		}
 	case k < yamlpos.Map:
 		const maxText = 200
+		if k == yamlpos.Bool && e.tree.Bool(n) && forms[m.name] == nil && len(e.path) > 0 && e.path[len(e.path)-1].index < 0 {
+			x.Suggestion = "{}"
+		}
 		if form := forms[m.name]; form != nil && len(e.tree.Text(n)) <= maxText {
-			x.Suggestion = form(string(e.tree.Text(n)))
+			x.Suggestion = form(string(e.tree.Text(n)) + e.portBeside(n, m))
 		}
 		if names := m.fieldNames(); x.Suggestion == "" && len(names) > 0 {
 			x.Allowed = "the fields " + someOf(names, 12)
@@ -30,18 +31,62 @@ func (e *encoder) notFields(n yamlpos.Node, m *message) Error {
 	return x
 }
 
-// onlyList is the only field of m that is a list of messages, "" if there is none or more.
-func (m *message) onlyList() (found string) {
+// portBeside is the port, with a colon, that stands beside an address without one. Where that is no field, it is told at the address.
+func (e *encoder) portBeside(n yamlpos.Node, m *message) string {
+	if m.name != addressMessage || len(e.around) == 0 || strings.ContainsAny(string(e.tree.Text(n)), ":/") {
+		return ""
+	}
+	if a := e.around[len(e.around)-1]; a.here {
+		if p, ok := e.port(a.n); ok {
+			return ":" + string(e.tree.Text(p))
+		}
+	}
+	return ""
+}
+
+const addressMessage = "envoy.config.core.v3.Address"
+
+// port is the number of a port in the map n.
+func (e *encoder) port(n yamlpos.Node) (p yamlpos.Node, ok bool) {
+	for _, key := range []string{"port", "port_value"} {
+		if p, ok = e.tree.Child(n, key); ok && e.tree.Kind(p) == yamlpos.Number {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// listOf is the only field of m that is a list of messages which have all fields of the first element of the list n, "" if there is none
+// or more; of thresholds and per_host_thresholds it is the shorter one.
+func (e *encoder) listOf(n yamlpos.Node, m *message) (found string) {
+	t := e.tree
+	first, ok := t.Elem(n, 0)
+	if ok && t.Kind(first) == yamlpos.Map && e.hasAll(first, m) {
+		return ""
+	}
 	for name, f := range m.fields {
+		if name != f.name || !f.list || f.kind != protoreflect.MessageKind || ok && t.Kind(first) == yamlpos.Map && !e.hasAll(first, e.schema.messageOf(f)) {
+			continue
+		}
 		switch {
-		case name != f.name || !f.list || f.kind != protoreflect.MessageKind:
-		case found != "":
-			return ""
-		default:
+		case found == "", strings.HasSuffix(found, "_"+name):
 			found = name
+		case !strings.HasSuffix(name, "_"+found):
+			return ""
 		}
 	}
 	return found
+}
+
+// hasAll tells whether all keys of the map n are fields of m.
+func (e *encoder) hasAll(n yamlpos.Node, m *message) bool {
+	t := e.tree
+	for c, end := t.First(n), t.End(n); c < end; c = t.End(c) {
+		if m.fields[string(t.Key(c))] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // asList says how what the key c of a map says stands in a list of m, "" if that is not known: names of things that have a name, and pairs
@@ -58,186 +103,4 @@ func (e *encoder) asList(c yamlpos.Node, m *message) string {
 		return "[" + form(key, string(e.tree.Text(c))) + "]"
 	}
 	return ""
-}
-
-// pairs write messages from a key and a value.
-var pairs = map[string]func(key, value string) string{
-	"envoy.config.core.v3.HeaderValue":            func(k, v string) string { return headerForm(k + ":" + v) },
-	"envoy.config.core.v3.HeaderValueOption":      func(k, v string) string { return "{header: " + headerForm(k+":"+v) + "}" },
-	"envoy.config.route.v3.HeaderMatcher":         exactForm,
-	"envoy.config.route.v3.QueryParameterMatcher": exactForm,
-}
-
-func exactForm(k, v string) string {
-	return "{name: " + scalarText(k) + ", string_match: {exact: " + scalarText(v) + "}}"
-}
-
-// forms write the message of a name as a map, from what people write in one piece; "" if that says nothing.
-var forms = map[string]func(text string) string{
-	"envoy.config.core.v3.CidrRange":                      rangeForm,
-	"xds.core.v3.CidrRange":                               rangeForm,
-	"envoy.config.core.v3.Address":                        addressForm,
-	"envoy.config.core.v3.SocketAddress":                  socketForm,
-	"envoy.config.accesslog.v3.AccessLog":                 logForm,
-	"envoy.config.core.v3.HealthCheck.HttpHealthCheck":    field1("path"),
-	"envoy.config.route.v3.RouteAction.HashPolicy.Header": field1("header_name"),
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig": field1("upgrade_type"),
-	"envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter":                          filterForm,
-	"envoy.config.listener.v3.Filter":                           filterForm,
-	"envoy.config.listener.v3.ListenerFilter":                   filterForm,
-	"envoy.config.core.v3.Locality":                             field1("region"),
-	"envoy.config.core.v3.Pipe":                                 field1("path"),
-	"envoy.config.endpoint.v3.Endpoint":                         inside("address", addressForm),
-	"envoy.config.endpoint.v3.LbEndpoint":                       inside("endpoint", inside("address", addressForm)),
-	"envoy.config.core.v3.DataSource":                           sourceForm,
-	"envoy.config.core.v3.SubstitutionFormatString":             inside("text_format_source", field1("inline_string")),
-	"envoy.config.core.v3.HeaderValue":                          headerForm,
-	"envoy.config.core.v3.HeaderValueOption":                    inside("header", headerForm),
-	"envoy.config.core.v3.ConfigSource":                         configSourceForm,
-	"envoy.config.core.v3.Node":                                 field1("id"),
-	"envoy.config.core.v3.RuntimeFeatureFlag":                   field1("default_value"),
-	"envoy.config.core.v3.RuntimeFractionalPercent":             inside("default_value", percentForm("numerator")),
-	"envoy.config.core.v3.RuntimeUInt32":                        numberForm("default_value"),
-	"envoy.config.core.v3.RuntimeDouble":                        numberForm("default_value"),
-	"envoy.config.core.v3.RuntimePercent":                       inside("default_value", percentForm("value")),
-	"envoy.config.route.v3.RouteMatch":                          pathForm,
-	"envoy.config.route.v3.RouteAction":                         field1("cluster"),
-	"envoy.config.route.v3.RetryPolicy":                         field1("retry_on"),
-	"envoy.config.route.v3.HeaderMatcher":                       field1("name"),
-	"envoy.config.route.v3.DirectResponseAction":                numberForm("status"),
-	"envoy.config.core.v3.GrpcService.EnvoyGrpc":                field1("cluster_name"),
-	"envoy.config.core.v3.TransportSocket":                      field1("name"),
-	"envoy.type.v3.Percent":                                     percentForm("value"),
-	"envoy.type.v3.FractionalPercent":                           percentForm("numerator"),
-	"envoy.type.matcher.v3.StringMatcher":                       field1("exact"),
-	"envoy.type.matcher.v3.RegexMatcher":                        field1("regex"),
-	"envoy.type.matcher.v3.PathMatcher":                         inside("path", field1("exact")),
-	"envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig": field1("name"),
-}
-
-// inside writes the map of one field whose value is a map.
-func inside(field string, form func(string) string) func(string) string {
-	return func(text string) string {
-		if s := form(text); s != "" {
-			return "{" + field + ": " + s + "}"
-		}
-		return ""
-	}
-}
-
-// field1 writes the map of one field.
-func field1(field string) func(string) string {
-	return func(text string) string { return "{" + field + ": " + scalarText(text) + "}" }
-}
-
-// scalarText writes text as one value of YAML's flow style.
-func scalarText(text string) string {
-	if only(text, "/_.+-") && text[0] != '-' {
-		return text
-	}
-	return strconv.Quote(text)
-}
-
-// rangeForm: 10.0.0.0/8.
-func rangeForm(text string) string {
-	p, err := netip.ParsePrefix(strings.TrimSpace(text))
-	if err != nil {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return ""
-		}
-		p = netip.PrefixFrom(a, a.BitLen())
-	}
-	return "{address_prefix: " + scalarText(p.Addr().String()) + ", prefix_len: " + strconv.Itoa(p.Bits()) + "}"
-}
-
-// addressForm: 127.0.0.1:80, example.com:80, :80, /run/a.sock, unix:/run/a.sock.
-func addressForm(text string) string {
-	if path, ok := strings.CutPrefix(strings.TrimPrefix(text, "unix:"), "/"); ok {
-		return "{pipe: {path: " + scalarText("/"+strings.TrimLeft(path, "/")) + "}}"
-	}
-	return inside("socket_address", socketForm)(text)
-}
-
-func socketForm(text string) string {
-	if _, rest, ok := strings.Cut(text, "://"); ok {
-		text = strings.TrimRight(rest, "/")
-	}
-	host, port := text, "..."
-	if i := strings.LastIndexByte(text, ':'); i >= 0 && strings.Trim(text[i+1:], "0123456789") == "" && (strings.Count(text, ":") == 1 || text[i-1] == ']') {
-		host, port = text[:i], text[i+1:]
-	}
-	if strings.Trim(text, "0123456789") == "" {
-		host, port = "", text
-	}
-	if host = strings.Trim(host, "[]"); host == "" || host == "*" {
-		host = "0.0.0.0"
-	}
-	return "{address: " + scalarText(host) + ", port_value: " + port + "}"
-}
-
-// sourceForm: a file, or the text itself.
-func sourceForm(text string) string {
-	if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") {
-		return "{filename: " + scalarText(text) + "}"
-	}
-	return "{inline_string: " + scalarText(text) + "}"
-}
-
-// headerForm: name: value.
-func headerForm(text string) string {
-	key, value, ok := strings.Cut(text, ":")
-	if !ok {
-		key, value, ok = strings.Cut(text, "=")
-	}
-	if !ok {
-		return "{key: " + scalarText(text) + ", value: ...}"
-	}
-	return "{key: " + scalarText(strings.TrimSpace(key)) + ", value: " + scalarText(strings.TrimSpace(value)) + "}"
-}
-
-// filterForm: the name of a filter.
-func filterForm(text string) string {
-	return "{name: " + scalarText(text) + `, typed_config: {"@type": ...}}`
-}
-
-// logForm: the file of an access log.
-func logForm(text string) string {
-	if !strings.HasPrefix(text, "/") {
-		return filterForm(text)
-	}
-	return `{name: envoy.access_loggers.file, typed_config: {"@type": ` + typePrefix + "envoy.extensions.access_loggers.file.v3.FileAccessLog, path: " + scalarText(text) + "}}"
-}
-
-// configSourceForm: ads, or a file.
-func configSourceForm(text string) string {
-	switch {
-	case strings.EqualFold(text, "ads"):
-		return "{ads: {}}"
-	case strings.ContainsAny(text, "/."):
-		return "{path_config_source: {path: " + scalarText(text) + "}}"
-	}
-	return ""
-}
-
-// pathForm: the path of a route.
-func pathForm(text string) string {
-	if !strings.HasPrefix(text, "/") {
-		return ""
-	}
-	return "{prefix: " + scalarText(text) + "}"
-}
-
-// percentForm: 50 or 50%.
-func percentForm(field string) func(string) string {
-	return func(text string) string { return numberForm(field)(strings.TrimSuffix(text, "%")) }
-}
-
-func numberForm(field string) func(string) string {
-	return func(text string) string {
-		if _, err := strconv.ParseFloat(text, 64); err != nil {
-			return ""
-		}
-		return "{" + field + ": " + text + "}"
-	}
 }

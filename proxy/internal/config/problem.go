@@ -159,6 +159,8 @@ func (e *Error) standsFor(path string) bool {
 	i := strings.LastIndexByte(e.Path, '.')
 	parent, key := e.Path[:max(0, i)], e.Path[i+1:]
 	switch {
+	case strings.HasPrefix(e.Suggestion, "{"): // all of the map in another form
+		return within(path, parent)
 	case e.Suggestion != "":
 		return within(path, join(parent, e.Suggestion))
 	case e.Elsewhere == ".":

@@ -88,7 +88,7 @@ func (e *encoder) text(n yamlpos.Node, f *field) {
 	if k := e.tree.Kind(n); k != yamlpos.String {
 		x := Error{Msg: "expected '\"', a string", Found: k.String() + " " + e.found(n)}
 		if k == yamlpos.Map || k == yamlpos.Seq {
-			x.Found = k.String()
+			x.Found, x.Suggestion = k.String(), e.meantText(n, f)
 		} else {
 			x.Allowed = "the same in quotes"
 		}
@@ -104,6 +104,24 @@ func (e *encoder) text(n yamlpos.Node, f *field) {
 	e.buf = append(e.buf, s...)
 }
 
+// meantText is the text that a list or a map was to be, "" if that is not to be known: of one element, of one key, or words that stand
+// in one text with commas.
+func (e *encoder) meantText(n yamlpos.Node, f *field) string {
+	t := e.tree
+	const most = 20
+	var parts []string
+	for c, end := t.First(n), t.End(n); c < end && len(parts) < most; c = t.End(c) {
+		if t.Kind(c) >= yamlpos.Map || t.Kind(c) == yamlpos.Null {
+			return ""
+		}
+		parts = append(parts, string(t.Text(c)))
+	}
+	if len(parts) == 1 || len(parts) > 1 && len(parts) < most && t.Kind(n) == yamlpos.Seq && strings.HasPrefix(f.name, "retry_") {
+		return shorten(strings.Join(parts, ","))
+	}
+	return ""
+}
+
 func (e *encoder) boolean(n yamlpos.Node) (v, ok bool) {
 	switch t := e.tree; t.Kind(n) {
 	case yamlpos.Bool:
@@ -117,7 +135,7 @@ func (e *encoder) boolean(n yamlpos.Node) (v, ok bool) {
 		}
 	}
 	x := Error{Msg: "expected 'true' or 'false'", Found: e.found(n)}
-	if e.tree.Kind(n) == yamlpos.String {
+	if k := e.tree.Kind(n); k == yamlpos.String || k == yamlpos.Number {
 		x.Suggestion = meantBool(string(e.tree.Text(n)))
 	}
 	e.fail(n, x)

@@ -29,6 +29,7 @@ type message struct {
 	name    string
 	special special
 	fields  map[string]*field // by proto name and by JSON name
+	names   []string          // of the fields, sorted; built when one is wanted
 	goNames map[string]*field // by the name that generated validators use; built when the first one fails
 }
 

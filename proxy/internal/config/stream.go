@@ -134,7 +134,7 @@ func (r *reader[T]) tree(t *yamlpos.Tree) error {
 	e.pos, e.notes = l.pos, &l.notes // indices count through all sources
 	e.path = []frame{{name: "static_resources", index: -1}, {name: r.name}}
 	boot := (&bootstrapv3.Bootstrap{}).ProtoReflect().Descriptor()
-	e.around = []nesting{{l.schema.message(boot), 0}, {l.schema.message(boot.Fields().ByName("static_resources").Message()), 1}}
+	e.around = []nesting{{m: l.schema.message(boot)}, {m: l.schema.message(boot.Fields().ByName("static_resources").Message()), depth: 1}}
 	var scratch *yamlpos.Tree
 	for n := range staticElements(t, r.name) {
 		own := &Errors{}

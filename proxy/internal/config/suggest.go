@@ -67,6 +67,40 @@ func shorter(word string, candidates []string) (best string) {
 	return best
 }
 
+// byWords returns the candidates in another order: those that share most words with word come first. sure tells that there is one of
+// these, and that it has all of its words or at least two.
+func byWords(word string, candidates []string) (sorted []string, sure bool) {
+	words := singular(word)
+	shared := func(c string) (n int) {
+		for _, w := range singular(c) {
+			if slices.Contains(words, w) {
+				n++
+			}
+		}
+		return n
+	}
+	counts := make(map[string]int, len(candidates))
+	for _, c := range candidates {
+		counts[c] = shared(c)
+	}
+	sorted = slices.Clone(candidates)
+	slices.SortStableFunc(sorted, func(a, b string) int { return counts[b] - counts[a] })
+	if len(sorted) == 0 || len(sorted) > 1 && counts[sorted[0]] == counts[sorted[1]] {
+		return sorted, false
+	}
+	n := counts[sorted[0]]
+	return sorted, n > 1 || n == 1 && len(words) == 1
+}
+
+// singular are the words of a name, in lower case, without the s of many.
+func singular(name string) []string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	for i, w := range words {
+		words[i] = strings.TrimSuffix(w, "s")
+	}
+	return words
+}
+
 // nearestWithin is nearest with a bound for the number of edits, at least 1.
 func nearestWithin(word string, candidates []string, edits int) string {
 	const maxWord = 128 // the distance takes quadratic time
@@ -130,8 +164,11 @@ func someOf(names []string, max int) string {
 	return fmt.Sprintf("%s, ... (%d in all)", strings.Join(names[:max], ", "), len(names))
 }
 
-// fieldNames lists the proto names of m's fields in alphabetical order.
+// fieldNames lists the proto names of m's fields in alphabetical order. The list is m's.
 func (m *message) fieldNames() []string {
+	if m.names != nil {
+		return m.names
+	}
 	names := make([]string, 0, len(m.fields))
 	for key, f := range m.fields {
 		if key == f.name {
@@ -139,5 +176,6 @@ func (m *message) fieldNames() []string {
 		}
 	}
 	sort.Strings(names)
+	m.names = names
 	return names
 }

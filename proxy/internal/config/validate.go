@@ -101,7 +101,38 @@ func (w *walker) violations(err error, at spot) {
 	if f != nil && negative(at.value, f) {
 		x.Msg += ": Invalid duration: Expected positive duration"
 	}
+	w.meant(&x, at)
 	w.add(x)
+}
+
+// meant says what was meant by a value that breaks a rule, where people write the same.
+func (w *walker) meant(x *Error, at spot) {
+	text := func(path string) (string, bool) {
+		n, ok := w.pos.node(path)
+		if !ok || n.tree.Kind(n.node) != yamlpos.String {
+			return "", false
+		}
+		return string(n.tree.Text(n.node)), true
+	}
+	switch {
+	case at.msg == nil:
+	case at.msg.name == "envoy.config.core.v3.SocketAddress" && strings.HasSuffix(x.Path, ".port_specifier"):
+		if s, ok := text(join(at.path, "address")); ok {
+			if form := socketForm(s); !strings.HasSuffix(form, "...}") {
+				x.Suggestion = form
+			}
+		}
+	case strings.HasSuffix(x.Path, ".path_separated_prefix"):
+		switch s, ok := text(x.Path); {
+		case !ok:
+		case s == "/":
+			x.Suggestion = "prefix: /"
+		case strings.ContainsAny(s, "?#"):
+			x.Advice = "paths are compared without the query and the fragment"
+		default:
+			x.Suggestion, x.Advice = strings.TrimRight(s, "/"), "what follows is nothing, or a slash and more"
+		}
+	}
 }
 
 func isViolation(err error) bool {
@@ -130,9 +161,12 @@ func (w *walker) add(x Error) {
 	if !ok && n.tree != nil && mysterious(w.known, x.Path) {
 		return
 	}
-	if ok && n.tree.Kind(n.node) < yamlpos.Map {
+	switch {
+	case ok && n.tree.Kind(n.node) < yamlpos.Map:
 		e := encoder{tree: n.tree}
 		x.Found = e.found(n.node)
+	case !ok && n.tree != nil && x.Allowed == "" && x.Suggestion == "" && x.Advice == "":
+		x.Advice = "'" + x.Path[strings.LastIndexByte(x.Path, '.')+1:] + "' is missing"
 	}
 	w.errs.Add(w.pos.Error(x.Path, x), w.limit)
 }

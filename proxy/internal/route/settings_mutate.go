@@ -162,6 +162,9 @@ func additions(add []*corev3.HeaderValueOption, o *format.Options) ([]mutation, 
 	for i, a := range add {
 		m, err := addition(a, o)
 		errs.Collect(fmt.Sprintf("[%d].header", i), err)
+		if a.Append != nil && a.AppendAction != 0 { //nolint:staticcheck // deprecated and still accepted
+			errs.Collect(fmt.Sprintf("[%d].append", i), &config.Error{Msg: "Both append and append_action are set and it's not allowed", Advice: "append_action says it alone"})
+		}
 		out = append(out, m)
 	}
 	return out, errs.Err()

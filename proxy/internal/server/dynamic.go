@@ -102,7 +102,8 @@ func (s *Server) meantCluster(e *config.Error, name string) {
 	e.NoCluster = name
 	p := &s.problems
 	if p.nearest++; p.nearest <= maxNearest && !p.unread {
-		e.Among(name, "clusters", slices.Concat(s.clusters.Names(), slices.Collect(maps.Keys(p.clusters))))
+		names := slices.Concat(s.clusters.Names(), slices.Collect(maps.Keys(p.clusters)))
+		e.Among(name, "clusters", slices.DeleteFunc(names, func(n string) bool { return n == "" }))
 	}
 }
 

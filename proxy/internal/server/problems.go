@@ -44,9 +44,25 @@ func (p *problems) notice() {
 	}
 }
 
-// forget takes out what was said of unknown clusters before it was known that some stand at the wrong place.
+// nameOfCluster tells whether a path is that of the name of a static cluster.
+func nameOfCluster(path string) bool {
+	rest, ok := strings.CutPrefix(path, "static_resources.clusters[")
+	_, field, _ := strings.Cut(rest, "]")
+	return ok && field == ".name"
+}
+
+// forget takes out what was said of unknown clusters before it was known that some stand at the wrong place, or that as many lack a name
+// of their own: that of another was copied with it, or there is none.
 func (p *problems) forget() {
-	if p.notice(); p.unread {
+	unknown, unnamed := map[string]bool{}, 0
+	for _, e := range p.errs.List {
+		if e.NoCluster != "" {
+			unknown[e.NoCluster] = true
+		} else if nameOfCluster(e.Path) {
+			unnamed++
+		}
+	}
+	if p.notice(); p.unread || len(unknown) <= unnamed {
 		p.errs.List = slices.DeleteFunc(p.errs.List, func(e *config.Error) bool { return e.NoCluster != "" })
 	}
 }

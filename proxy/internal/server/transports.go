@@ -71,6 +71,8 @@ func unknownTransport(ts *corev3.TransportSocket, takes proto.Message) error {
 	switch a := ts.GetTypedConfig(); {
 	case a.GetTypeUrl() == "" && config.SameExtension(ts.GetName(), "envoy.transport_sockets.tls"):
 		e.Typed(mine)
+	case config.Holds(a, &tlsv3.CommonTlsContext{}):
+		e.Misplaced("a part", "common_tls_context of "+mine)
 	case config.Holds(a, &tlsv3.DownstreamTlsContext{}):
 		e.Misplaced("for connections from clients", "a filter chain; a cluster takes "+mine)
 	case config.Holds(a, &tlsv3.UpstreamTlsContext{}):
