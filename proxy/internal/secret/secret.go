@@ -4,7 +4,6 @@
 package secret
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -84,19 +83,19 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	errs.Collect("private_key", err)
 	// What is not written is missing, whatever files are not there.
 	if len(chain) == 0 && (errs.Err() == nil || p.GetCertificateChain() == nil) {
-		errs.Collect("", incomplete("certificate", "certificate_chain", p, p.GetCertificateChain() == nil))
+		errs.Collect("", incomplete(p, "certificate_chain"))
 	} else if len(key) == 0 && (errs.Err() == nil || p.GetPrivateKey() == nil) {
-		errs.Collect("", incomplete("private key", "private_key", p, p.GetPrivateKey() == nil))
+		errs.Collect("", incomplete(p, "private_key"))
 	}
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	c, err := tls.X509KeyPair(chain, key)
 	if err != nil && aboutKey(err) {
-		return nil, config.At("private_key", badKey(p, brokenPEM(key, err)))
+		return nil, config.At("private_key", badKey(p, badPrivateKey(chain, key, err)))
 	}
 	if err != nil {
-		err = fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), brokenPEM(chain, err)) //nolint:staticcheck // Envoy's text
+		err = fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), badChain(chain, err)) //nolint:staticcheck // Envoy's text
 		return nil, config.At("certificate_chain", err)
 	}
 	if staple, err := ReadSource(p.GetOcspStaple()); err != nil {
@@ -107,21 +106,20 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// incomplete is Envoy's text for a certificate without a part, with the path of the key whichever it is; absent: its field is not written.
-func incomplete(part, field string, p *tlsv3.TlsCertificate, absent bool) error {
-	e := &config.Error{Msg: "Failed to load incomplete " + part + " from path: " + NameOf(p.GetPrivateKey())}
-	if absent {
-		e.Advice = field + " is missing"
+// incomplete is Envoy's text for a certificate without a part, which has no field or one that holds nothing.
+func incomplete(p *tlsv3.TlsCertificate, field string) error {
+	e := &config.Error{Path: field, Advice: "there is nothing in it"}
+	part := p.GetPrivateKey()
+	if field == "certificate_chain" {
+		part = p.GetCertificateChain()
+		e.Msg = "Failed to load incomplete certificate from " + NameOf(part) + ": certificate chain not set"
+	} else {
+		e.Msg = "Failed to load incomplete private key from path: " + NameOf(part)
+	}
+	if part == nil {
+		e.Path, e.Advice = "", field+" is missing"
 	}
 	return e
-}
-
-// brokenPEM says more of a text in which no block was found though one begins.
-func brokenPEM(text []byte, err error) error {
-	if strings.Contains(err.Error(), "failed to find any PEM data") && bytes.Contains(text, []byte("-----BEGIN ")) {
-		return errors.New("the base64 between its BEGIN and END lines is broken, or one of these lines")
-	}
-	return err
 }
 
 // redacted is what /config_dump shows in place of a secret.
@@ -145,9 +143,9 @@ func Roots(d *corev3.DataSource) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(b) {
-		return nil, fmt.Errorf("Failed to load trusted CA certificates from %s", NameOf(d)) //nolint:staticcheck // Envoy's text
+	pool, err := trusted(b)
+	if err != nil {
+		return nil, fmt.Errorf("Failed to load trusted CA certificates from %s: %w", NameOf(d), err) //nolint:staticcheck // Envoy's text
 	}
 	return pool, nil
 }
