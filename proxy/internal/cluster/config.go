@@ -17,6 +17,8 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
@@ -51,7 +53,13 @@ type Deps struct {
 	Runtime Runtime
 	// BindConfig is cluster_manager.upstream_bind_config, for clusters that have none.
 	BindConfig *corev3.BindConfig
+	// LocalCluster is cluster_manager.local_cluster_name, the cluster that this proxy belongs to, and Here the place of the node: both are for
+	// zone aware routing. "": there is none.
+	LocalCluster string
+	Here         host.Locality
 
+	near      *lb.Near // nil as long as the local cluster is not known
+	published func(c *Cluster)
 	shared    interned
 	resolvers map[string]dns.Resolver
 }

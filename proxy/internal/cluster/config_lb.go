@@ -19,6 +19,7 @@ import (
 	ringhashv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/ring_hash/v3"
 	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
 // defaultChoices is choice_count of LEAST_REQUEST.
@@ -36,6 +37,10 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 		return buildPolicies(cfg, d, o)
 	}
 	o.LB.LocalityWeighted = common.GetLocalityWeightedLbConfig() != nil
+	o.LB.Zones = lb.Zones{MinSize: lb.DefaultZoneMinSize, Enabled: lb.DefaultZoneEnabled}
+	if z := common.GetZoneAwareLbConfig(); z != nil {
+		zones(z, &o.LB.Zones)
+	}
 	switch p := cfg.GetLbPolicy(); p {
 	case clusterv3.Cluster_ROUND_ROBIN:
 		if cfg.GetRoundRobinLbConfig().GetSlowStartConfig() != nil {
@@ -75,7 +80,33 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	default:
 		return rejected("lb_policy", p.String()+": not supported yet")
 	}
+	zonePolicy(o)
 	return hashLocality(o)
+}
+
+// zoneAware is what the messages of zone aware routing have in common.
+type zoneAware interface {
+	GetMinClusterSize() *wrapperspb.UInt64Value
+	GetRoutingEnabled() *typev3.Percent
+}
+
+func zones(c zoneAware, z *lb.Zones) {
+	if n := c.GetMinClusterSize(); n != nil {
+		z.MinSize = n.GetValue()
+	}
+	if p := c.GetRoutingEnabled(); p != nil {
+		z.Enabled = uint32(p.GetValue())
+	}
+}
+
+// zonePolicy tells which policies heed zones.
+func zonePolicy(o *Options) {
+	switch o.LB.Policy.(type) {
+	case lb.RoundRobin, lb.LeastRequest, lb.Random:
+		o.LB.Zoned = true
+	default:
+		o.LB.Zones = lb.Zones{}
+	}
 }
 
 // hashLocality refuses what would send one hash to different hosts.
@@ -187,19 +218,31 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 		o.LB.Policy = lb.Random{}
 		return true, orErr(err, localityLB(rnd.GetLocalityLbConfig(), o))
 	case read(&wrr):
-		for i, p := range wrr.GetEndpointPickingPolicy().GetPolicies() {
-			if ok, e := buildPolicy(p.GetTypedExtensionConfig(), d, o); ok || e != nil {
-				o.LB.LocalityWeighted = true
-				return ok, config.At(fmt.Sprintf("endpoint_picking_policy.policies[%d].typed_extension_config.typed_config", i), e)
-			}
-		}
-		return false, orErr(err, rejected("endpoint_picking_policy", "no supported endpoint picking policy."))
+		return false, orErr(err, wrrLocality(&wrr, d))
 	}
 	if ok, err := hashPolicy(any, o); ok || err != nil {
 		return ok, err
 	}
 	return extensionPolicy(any, d, o)
 }
+
+// wrrLocality tells what is wrong with a WrrLocality: in Envoy 1.40 it takes one endpoint picking policy, which this build does not have.
+func wrrLocality(p *wrrlocalityv3.WrrLocality, d *Deps) error {
+	const path = "endpoint_picking_policy"
+	for i, x := range p.GetEndpointPickingPolicy().GetPolicies() {
+		ec := x.GetTypedExtensionConfig()
+		at := fmt.Sprintf(path+".policies[%d].typed_extension_config.typed_config", i)
+		if e := config.Unregistered(ec.GetName(), ec.GetTypedConfig()); strings.HasSuffix(config.PayloadURL(ec.GetTypedConfig()), clientSideWRR) {
+			return config.At(at, e)
+		}
+		if ok, _ := buildPolicy(ec, d, &Options{}); ok {
+			return rejected(at, "Currently WrrLocalityLoadBalancer only supports ClientSideWeightedRoundRobinLoadBalancer as its endpoint picking policy.")
+		}
+	}
+	return rejected(path, "No supported endpoint picking policy.")
+}
+
+const clientSideWRR = "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin"
 
 // hashPolicy reads the policies of consistent hashing; false: it is none of them.
 func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
@@ -247,13 +290,22 @@ func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
 
 func localityLB(c *commonv3.LocalityLbConfig, o *Options) error {
 	o.LB.LocalityWeighted = c.GetLocalityWeightedLbConfig() != nil
-	// Zone aware routing begins with cluster_manager.local_cluster_name: without it the rest of its settings does nothing.
+	o.LB.Zones = lb.Zones{MinSize: lb.DefaultZoneMinSize, Enabled: lb.DefaultZoneEnabled}
 	if z := c.GetZoneAwareLbConfig(); z != nil {
-		if z.GetForceLocalZone() != nil {
-			return notYet("locality_lb_config.zone_aware_lb_config.force_local_zone")
+		zones(z, &o.LB.Zones)
+		if f := z.GetForceLocalZone(); f != nil {
+			o.LB.Zones.Force, o.LB.Zones.ForceSize = true, 1
+			if n := f.GetMinSize(); n != nil {
+				o.LB.Zones.ForceSize = n.GetValue()
+			}
 		}
+		if z.GetForceLocalityDirectRouting() { //nolint:staticcheck // deprecated, still read by Envoy
+			o.LB.Zones.Force, o.LB.Zones.ForceSize = true, max(o.LB.Zones.ForceSize, 1)
+		}
+		o.LB.Zones.ByWeight = z.GetLocalityBasis() == commonv3.LocalityLbConfig_ZoneAwareLbConfig_HEALTHY_HOSTS_WEIGHT
 		o.LB.FailOnPanic = z.GetFailTrafficOnPanic()
 	}
+	zonePolicy(o)
 	return nil
 }
 

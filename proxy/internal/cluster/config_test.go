@@ -136,7 +136,6 @@ func TestPolicies(t *testing.T) {
 			lb.RingHash{Min: 7, Max: lb.DefaultRingMax, Murmur: true, Hashing: lb.Hashing{UseHostname: true}}, false},
 		{`{"@type": ` + ext + `maglev.v3.Maglev, table_size: 11, consistent_hashing_lb_config: {hash_balance_factor: 150}}`,
 			lb.Maglev{Size: 11, Hashing: lb.Hashing{BalanceFactor: 150}}, false},
-		{`{"@type": ` + ext + `wrr_locality.v3.WrrLocality, endpoint_picking_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"@type": ` + ext + `random.v3.Random}}}]}}`, lb.Random{}, true},
 	} {
 		r := newRig(t, 1)
 		// The first policy is not known: it is passed over.

@@ -23,8 +23,6 @@ var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
 	"upstream_connection_options.set_local_interface_name_on_upstream_connections=true",
 	"~cleanup_interval (only clusters of type ORIGINAL_DST have it)",
 	"~original_dst_lb_config (only clusters of type ORIGINAL_DST have it)",
-	"~common_lb_config.zone_aware_lb_config.min_cluster_size (zone aware routing begins with cluster_manager.local_cluster_name)",
-	"~common_lb_config.zone_aware_lb_config.routing_enabled (zone aware routing begins with cluster_manager.local_cluster_name)",
 	"cluster_type (other than static, strict_dns, logical_dns, dns and eds)",
 	"!type=ORIGINAL_DST",
 	"transport_socket (other than raw_buffer and tls)",
@@ -92,19 +90,11 @@ var assignmentGaps = gap.Of("envoy.config.endpoint.v3.ClusterLoadAssignment",
 
 // The policies of load_balancing_policy.
 var policyGaps = []*gap.Table{
-	gap.Of("envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "!slow_start_config", "!"+zoneAware+"force_local_zone",
-		"~"+zoneAware+"min_cluster_size"+zoneReason, "~"+zoneAware+"routing_enabled"+zoneReason, "~"+zoneAware+"locality_basis"+zoneReason,
-		"~"+zoneAware+"force_locality_direct_routing"+zoneReason),
-	gap.Of("envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "!slow_start_config", "!"+zoneAware+"force_local_zone"),
-	gap.Of("envoy.extensions.load_balancing_policies.random.v3.Random", "!"+zoneAware+"force_local_zone"),
+	gap.Of("envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "!slow_start_config"),
+	gap.Of("envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "!slow_start_config"),
 	gap.Of("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
 	gap.Of("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
 }
-
-const (
-	zoneAware  = "locality_lb_config.zone_aware_lb_config."
-	zoneReason = " (zone aware routing begins with cluster_manager.local_cluster_name)"
-)
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {

@@ -82,7 +82,7 @@ func (c *Cluster) healthChanged(d *Deps) {
 		sets[i] = lb.NewHostSet(o.Hosts)
 		sets[i].Overprovisioning, sets[i].WeightedHealth = o.Overprovisioning, o.WeightedHealth
 		for _, l := range o.Localities {
-			sets[i].Localities = append(sets[i].Localities, newLocalitySet(l.Hosts, l.Weight))
+			sets[i].Localities = append(sets[i].Localities, newLocalitySet(l.Place, l.Hosts, l.Weight))
 		}
 	}
 	c.publish(d, sets)
@@ -90,9 +90,12 @@ func (c *Cluster) healthChanged(d *Deps) {
 
 // publish builds the table of sets and shows it to the workers.
 func (c *Cluster) publish(d *Deps, sets []lb.HostSet) {
-	c.table.Store(lb.NewTable(&c.opts.LB, sets))
+	c.table.Store(c.newTable(d, sets))
 	if c.prev == nil {
 		c.gauges(d)
+	}
+	if d.published != nil {
+		d.published(c)
 	}
 }
 
@@ -221,8 +224,8 @@ func (u *update) locality(l *locality) {
 	} else {
 		u.prios[l.priority] = append(u.prios[l.priority], hosts...)
 	}
-	if u.c.opts.LB.LocalityWeighted {
-		u.places[l.priority] = append(u.places[l.priority], newLocalitySet(hosts, l.weight))
+	if u.c.opts.LB.LocalityWeighted || u.d.LocalCluster != "" && (u.c.opts.LB.Zoned || u.c.name == u.d.LocalCluster) {
+		u.places[l.priority] = append(u.places[l.priority], newLocalitySet(l.place, hosts, l.weight))
 		u.changed = u.changed || !u.sameWeights(l)
 	}
 }
@@ -235,9 +238,9 @@ func (u *update) sameWeights(l *locality) bool {
 		t.Sets[l.priority].Localities[n].Weight == l.weight
 }
 
-func newLocalitySet(hosts []*host.Host, weight uint32) lb.LocalitySet {
+func newLocalitySet(place *host.Locality, hosts []*host.Host, weight uint32) lb.LocalitySet {
 	s := lb.NewHostSet(hosts)
-	return lb.LocalitySet{Weight: weight, Hosts: hosts, Healthy: s.Healthy, Degraded: s.Degraded}
+	return lb.LocalitySet{Place: place, Weight: weight, Hosts: hosts, Healthy: s.Healthy, Degraded: s.Degraded}
 }
 
 // host returns the host of an endpoint: the one that there is, or a new one. Another hostname, or other addresses, make another host.

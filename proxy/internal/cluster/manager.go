@@ -46,8 +46,12 @@ type Manager struct {
 
 // NewManager returns a Manager without clusters.
 func NewManager(d *Deps) *Manager {
-	return &Manager{d: d, index: newIndex(), unbound: make(map[string]weak.Pointer[Slot]), slots: make(map[string]*Slot),
+	m := &Manager{d: d, index: newIndex(), unbound: make(map[string]weak.Pointer[Slot]), slots: make(map[string]*Slot),
 		stats: d.Store.Root().Scope("cluster_manager").Group(stats.ClusterManager)}
+	if d.LocalCluster != "" {
+		d.published = m.hostsPublished
+	}
+	return m
 }
 
 // Slot returns the slot of a name, which may have no cluster yet.
@@ -199,6 +203,9 @@ func (m *Manager) remove(name string, api bool) bool {
 		m.count--
 		m.index.remove(s)
 		m.unbind(s)
+		if name == m.d.LocalCluster {
+			m.rezone()
+		}
 	}
 	m.gauges()
 	m.checkWarm()

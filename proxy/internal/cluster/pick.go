@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
@@ -13,10 +15,30 @@ func (c *Cluster) Pick(ctx *lb.Context) *host.Host {
 	// The local comes first: whoever has one is told of hosts that leave after this table.
 	l := c.local(ctx.W)
 	h, outcome := c.table.Load().Pick(&l.lb, ctx)
-	if outcome == lb.Panic {
-		ctx.W.Stats.Inc(c.settings.Stats.Counter(stats.ClusterLbHealthyPanic))
+	if outcome != lb.Normal {
+		c.count(ctx.W, outcome)
 	}
 	return h
+}
+
+// count counts what a pick met.
+func (c *Cluster) count(w *event.Worker, o lb.Outcome) {
+	inc := func(of apistats.CounterIndex) { w.Stats.Inc(c.settings.Stats.Counter(of)) }
+	switch o {
+	case lb.Panic:
+		inc(stats.ClusterLbHealthyPanic)
+	case lb.ZoneDirect:
+		inc(stats.ClusterLbZoneRoutingAllDirectly)
+	case lb.ZoneSampled:
+		inc(stats.ClusterLbZoneRoutingSampled)
+	case lb.ZoneNoCapacity:
+		inc(stats.ClusterLbZoneNoCapacityLeft)
+		inc(stats.ClusterLbZoneRoutingCrossZone)
+	case lb.ZoneCross:
+		inc(stats.ClusterLbZoneRoutingCrossZone)
+	case lb.LocalNotOK:
+		inc(stats.ClusterLbLocalClusterNotOk)
+	}
 }
 
 // Next: proxy/internal/pool/pool.go

@@ -25,6 +25,7 @@ func (m *Manager) RuntimeChanged(names []string) {
 		}
 	}
 	m.maintained = names
+	m.zonesChanged()
 }
 
 // fromRuntime reads upstream.maintenance_mode.<cluster>.

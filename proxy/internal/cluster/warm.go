@@ -122,12 +122,15 @@ func (m *Manager) activate(s *Slot, g *generation) {
 	if old != nil {
 		m.retire(old, g.c)
 		g.c.gauges(m.d)
-		return
+	} else {
+		m.count++
+		delete(m.unbound, s.name)
+		m.index.add(s)
+		m.gauges()
 	}
-	m.count++
-	delete(m.unbound, s.name)
-	m.index.add(s)
-	m.gauges()
+	if s.name == m.d.LocalCluster {
+		m.rezone()
+	}
 }
 
 // retire lets a generation go: its connections end with their streams. Hosts that next has too are not gone.

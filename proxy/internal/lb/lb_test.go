@@ -39,7 +39,7 @@ func table(p lb.Policy, hs ...[]*host.Host) *lb.Table {
 	for _, h := range hs {
 		sets = append(sets, lb.NewHostSet(h))
 	}
-	return lb.NewTable(&lb.Options{Policy: p, PanicThreshold: lb.DefaultPanicThreshold}, sets)
+	return lb.NewTable(&lb.Options{Policy: p, PanicThreshold: lb.DefaultPanicThreshold}, sets, nil)
 }
 
 // picks counts n picks by hostname.
@@ -187,12 +187,12 @@ func TestShares(t *testing.T) {
 
 func TestFailOnPanic(t *testing.T) {
 	set := lb.NewHostSet(hosts([]uint32{1, 1, 1}, host.FailedEDSHealth, host.FailedEDSHealth))
-	tab := lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}, PanicThreshold: 50, FailOnPanic: true}, []lb.HostSet{set})
+	tab := lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}, PanicThreshold: 50, FailOnPanic: true}, []lb.HostSet{set}, nil)
 	var l lb.Local
 	if h, o := tab.Pick(&l, &lb.Context{W: worker(1)}); h != nil || o != lb.Panic {
 		t.Errorf("got %v, %v", h, o)
 	}
-	tab = lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}}, []lb.HostSet{set}) // threshold 0: no panic
+	tab = lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}}, []lb.HostSet{set}, nil) // threshold 0: no panic
 	if h, o := tab.Pick(&l, &lb.Context{W: worker(1)}); h == nil || h.Health() != host.Healthy || o != lb.Normal {
 		t.Errorf("got %v, %v", h, o)
 	}
@@ -225,7 +225,7 @@ func TestLocalityWeights(t *testing.T) {
 			s := lb.NewHostSet(l)
 			set.Localities = append(set.Localities, lb.LocalitySet{Weight: []uint32{3, 1}[i], Hosts: l, Healthy: s.Healthy, Degraded: s.Degraded})
 		}
-		return lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}, PanicThreshold: 50, LocalityWeighted: true}, []lb.HostSet{set})
+		return lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}, PanicThreshold: 50, LocalityWeighted: true}, []lb.HostSet{set}, nil)
 	}
 	const n = 4000
 	near(t, picks(build(), &lb.Context{W: worker(1)}, n), map[string]float64{"h0": 0.375, "h1": 0.375, "far0": 0.125, "far1": 0.125}, n)

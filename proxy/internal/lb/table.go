@@ -12,7 +12,8 @@ type HostSet struct {
 	Hosts, Healthy, Degraded []*host.Host
 	// Excluded counts hosts that do not count when availability is computed.
 	Excluded int
-	// Localities are the same hosts by place, with the weights of locality weighted balancing; nil if nobody asks for them.
+	// Localities are the same hosts by place, with the weights of locality weighted balancing; nil if nobody asks for them: neither that nor
+	// zone aware routing.
 	Localities []LocalitySet
 	// Overprovisioning is the factor in percent, 140 by default; WeightedHealth weighs hosts when availability is computed.
 	Overprovisioning uint32
@@ -21,6 +22,8 @@ type HostSet struct {
 
 // LocalitySet is the hosts of one place.
 type LocalitySet struct {
+	// Place is where the hosts are; nil: nobody said so.
+	Place                    *host.Locality
 	Weight                   uint32
 	Hosts, Healthy, Degraded []*host.Host
 }
@@ -72,6 +75,9 @@ type Options struct {
 	FailOnPanic bool
 	// LocalityWeighted picks a locality by weight first.
 	LocalityWeighted bool
+	// Zoned tells that the policy heeds zones; Zones says how.
+	Zoned bool
+	Zones Zones
 }
 
 // Table says which hosts get which share of the traffic. It is immutable.
@@ -80,6 +86,8 @@ type Table struct {
 	Sets []HostSet
 	// Loads is the share of each priority.
 	Loads Loads
+	// Zone is why there is no zone aware routing.
+	Zone ZoneState
 
 	// only is set if there is just one list to choose from, the common case.
 	only   Balancer
@@ -95,6 +103,8 @@ type priority struct {
 	all, healthy, degraded Balancer
 	// byHealthy and byDegraded choose a locality first, if set.
 	byHealthy, byDegraded *localities
+	// zones chooses by place otherwise, if set.
+	zones *zones
 }
 
 // Outcome says what a pick met that must be counted.
@@ -105,6 +115,13 @@ const (
 	Normal Outcome = iota
 	// Panic: too few healthy hosts, all were used (or none, with FailOnPanic).
 	Panic
+	// ZoneDirect, ZoneSampled: zone aware routing chose the own place, which all requests go to, or a share of them. ZoneCross chose
+	// another one, ZoneNoCapacity any. LocalNotOK: it did not choose, for too few proxies are healthy.
+	ZoneDirect
+	ZoneSampled
+	ZoneCross
+	ZoneNoCapacity
+	LocalNotOK
 )
 
 // single is a Table of one priority, which most are, in one object: one of a cluster that changes among thousands that do not would leave
@@ -118,8 +135,8 @@ type single struct {
 // SingleSize is what a Table of one priority takes of the heap, in bytes, without its balancer.
 const SingleSize = unsafe.Sizeof(single{})
 
-// NewTable builds a Table. sets is kept, unless there is one.
-func NewTable(o *Options, sets []HostSet) *Table {
+// NewTable builds a Table. sets is kept, unless there is one. near is for zone aware routing; nil: there is none.
+func NewTable(o *Options, sets []HostSet, near *Near) *Table {
 	var t *Table
 	if len(sets) == 1 {
 		one := &single{set: [1]HostSet(sets)}
@@ -135,7 +152,11 @@ func NewTable(o *Options, sets []HostSet) *Table {
 		return t
 	}
 	panics := t.share(o)
-	if len(sets) == 1 && !panics[0] && t.Loads.Healthy[0] == 100 && !o.LocalityWeighted {
+	var z *zones
+	if near != nil && o.Zoned {
+		z = t.zoned(o, &sets[0], near)
+	}
+	if z == nil && len(sets) == 1 && !panics[0] && t.Loads.Healthy[0] == 100 && !o.LocalityWeighted {
 		t.only = t.build(o, sets[0].Healthy)
 		return t
 	}
@@ -143,6 +164,7 @@ func NewTable(o *Options, sets []HostSet) *Table {
 	for i := range sets {
 		t.prios[i] = t.priority(o, &sets[i], panics[i])
 	}
+	t.prios[0].zones = z
 	return t
 }
 
@@ -212,12 +234,21 @@ func (t *Table) pickOnce(c *Context) (*host.Host, Outcome) {
 		return p.all.Pick(c), Panic
 	case degraded && p.byDegraded != nil:
 		return p.byDegraded.pick(c), Normal
-	case degraded:
-		return p.degraded.Pick(c), Normal
-	case p.byHealthy != nil:
+	case !degraded && p.byHealthy != nil:
 		return p.byHealthy.pick(c), Normal
 	}
-	return p.healthy.Pick(c), Normal
+	o := Normal
+	if p.zones != nil {
+		var h *host.Host
+		var ok bool
+		if h, o, ok = p.zones.pick(c, degraded); ok {
+			return h, o
+		}
+	}
+	if degraded {
+		return p.degraded.Pick(c), o
+	}
+	return p.healthy.Pick(c), o
 }
 
 // choose picks a priority by its share of the load.

@@ -31,7 +31,7 @@ func TestWithout(t *testing.T) {
 		"nobody has hosts": {[]lb.HostSet{set(0, 0)}, []bool{false}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tab := lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}, PanicThreshold: 50}, c.sets)
+			tab := lb.NewTable(&lb.Options{Policy: lb.RoundRobin{}, PanicThreshold: 50}, c.sets, nil)
 			var l lb.Loads
 			if ok := tab.Without(&l, c.skip); ok != (c.want != nil) {
 				t.Fatalf("got %v", ok)

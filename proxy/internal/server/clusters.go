@@ -12,6 +12,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
 
@@ -37,11 +38,13 @@ func (s *Server) buildClusters() error {
 		}
 		return p, err
 	}
+	local := s.boot.GetClusterManager().GetLocalClusterName()
+	deps.LocalCluster = local
+	if l := s.node().GetLocality(); l != nil {
+		deps.Here = host.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
+	}
 	s.clusters = cluster.NewManager(deps)
 	var errs config.Errors
-	if s.boot.GetClusterManager().GetLocalClusterName() != "" {
-		errs.Collect("", s.located("cluster_manager.local_cluster_name", errors.New("not supported yet")))
-	}
 	errs.Collect("", s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
 		if a, ok := s.cfg.Upstreams[it.Message.GetName()]; ok {
 			embedUpstream(it.Message, a)
@@ -58,6 +61,9 @@ func (s *Server) buildClusters() error {
 		return nil
 	}))
 	errs.Collect("", s.checkUpstreams())
+	if local != "" && !s.hasCluster(local) {
+		errs.Collect("", s.located("cluster_manager.local_cluster_name", errors.New("local cluster '"+local+"' must be defined")))
+	}
 	return errs.Err()
 }
 

@@ -40,7 +40,6 @@ var engineExtensions = []engineExtension{
 	{"envoy.load_balancing_policies", "envoy.load_balancing_policies.random", []string{"envoy.extensions.load_balancing_policies.random.v3.Random"}},
 	{"envoy.load_balancing_policies", "envoy.load_balancing_policies.ring_hash", []string{"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash"}},
 	{"envoy.load_balancing_policies", "envoy.load_balancing_policies.round_robin", []string{"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"}},
-	{"envoy.load_balancing_policies", "envoy.load_balancing_policies.wrr_locality", []string{"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality"}},
 	{"envoy.matching.common_inputs", "envoy.matching.common_inputs.environment_variable", []string{"envoy.extensions.matching.common_inputs.environment_variable.v3.Config"}},
 	{"envoy.matching.http.custom_matchers", "envoy.matching.custom_matchers.domain_matcher", []string{"xds.type.matcher.v3.ServerNameMatcher"}},
 	{"envoy.matching.http.custom_matchers", "envoy.matching.custom_matchers.ip_range_matcher", []string{"xds.type.matcher.v3.IPMatcher"}},
