@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -234,4 +235,34 @@ func TestReloadListenersOfOneName(t *testing.T) {
 		t.Error(got)
 	}
 	started.end()
+}
+
+// Listeners that /drain_listeners has stopped do not come back, and a bootstrap that would change them or bring more is told so.
+func TestReloadOfStoppedListeners(t *testing.T) {
+	addr := backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello") })
+	config := text(t, addr)
+	start, end := strings.Index(config, "  - name: main"), strings.Index(config, "  clusters:")
+	changed := strings.Replace(config, "route: {cluster: backend}", "direct_response: {status: 200}", 1)
+	more := config[:end] + strings.ReplaceAll(config[start:end], "name: main", "name: second") + config[end:]
+	inbound := strings.Replace(more, "  - name: second", "  - name: second\n    traffic_direction: INBOUND", 1)
+	for query, c := range map[string]struct {
+		config string
+		errors int
+	}{"": {changed, 1}, "?graceful&skip_exit": {changed, 0}, "?inboundonly": {more, 0}, "?x": {more, 1}, "?inboundonly&x": {inbound, 1}} {
+		r := run(t, build(t, config, proxy.WithIO("std")))
+		req := httptest.NewRequest(http.MethodPost, "/drain_listeners"+query, http.NoBody)
+		rec := httptest.NewRecorder()
+		if r.p.Admin().ServeHTTP(rec, req); rec.Code != http.StatusOK {
+			t.Fatal(rec.Code, rec.Body)
+		}
+		want(t, r.reload(config), 0)
+		got := r.reload(c.config)
+		if len(got.Errors) != c.errors || c.errors > 0 && (got.Changed > 0 || !strings.Contains(got.Errors[0].Error(), "/drain_listeners has stopped them")) {
+			t.Errorf("%q: %+v", query, got)
+		}
+		if n := len(r.p.Addrs()["second"]); (n == 1) != (c.errors == 0 && c.config == more) {
+			t.Errorf("%q: %d new listeners", query, n)
+		}
+		r.end()
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
@@ -17,6 +18,8 @@ const defaultDrainTime = 600 * time.Second
 type drain struct {
 	since atomic.Int64 // monotonic ns when it began, 0: not draining
 	timer event.Timer  // owner: main loop
+
+	stopped, stoppedInbound bool // the listeners, or those of inbound traffic, do not listen any more. owner: main loop
 }
 
 // drainer says of each response of one connection manager whether its connection shall end. It may be asked from all workers.
@@ -94,8 +97,9 @@ func (s *Server) drainListeners(graceful, inboundOnly, skipExit bool) {
 	}
 }
 
-// stopListeners closes the listening sockets; connections stay.
+// stopListeners closes the listening sockets; connections stay. No listener comes or changes from then on.
 func (s *Server) stopListeners(inboundOnly bool) {
+	s.drain.stopped, s.drain.stoppedInbound = s.drain.stopped || !inboundOnly, true
 	for _, a := range s.order {
 		if !a.stopped && (a.inbound || !inboundOnly) {
 			a.stopped = true
@@ -103,4 +107,9 @@ func (s *Server) stopListeners(inboundOnly bool) {
 			s.countListener(stats.ListenerManagerListenerStopped, 1)
 		}
 	}
+}
+
+// listenersStopped tells whether listeners of the kind of p were stopped by /drain_listeners: they do not come back.
+func (s *Server) listenersStopped(p *listenerv3.Listener) bool {
+	return s.drain.stopped || s.drain.stoppedInbound && p.GetTrafficDirection() == corev3.TrafficDirection_INBOUND
 }

@@ -84,6 +84,10 @@ func (x *ldsUpdate) apply(r *sub.Resource) error {
 	if !ok {
 		return errors.New("is no Listener")
 	}
+	if x.l.s.listenersStopped(p) {
+		x.l.s.logger("upstream").Debug("lds: add/update listener '" + p.GetName() + "' skipped: the listeners of its traffic direction are stopped")
+		return nil
+	}
 	version := r.Version
 	if version == "" {
 		version = x.u.Version

@@ -20,8 +20,10 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/dragoman-proxy/dragoman/internal/invariant"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
 // handClock is a clock that the test turns.
@@ -436,4 +438,31 @@ func writeCert(t *testing.T, dir string, valid time.Duration) (cert, key string)
 		}
 	}
 	return cert, key
+}
+
+// A listener that comes over LDS when listeners were stopped is left out.
+func TestUpdateOfStoppedListeners(t *testing.T) {
+	r := newAdminRig(t, anyPort.Replace(adminConfig))
+	r.s.main.Post(func() { r.s.Start(func(err error) { t.Log(err) }) })
+	r.step()
+	r.post("/drain_listeners?inboundonly")
+	parse := func(text string) sub.Resource {
+		p := &listenerv3.Listener{}
+		if err := protojson.Unmarshal([]byte(text), p); err != nil {
+			t.Fatal(err)
+		}
+		return sub.Resource{Name: p.GetName(), Body: p}
+	}
+	const rest = `, "address": {"socketAddress": {"address": "127.0.0.1", "portValue": 0}}, "filterChains": [{"filters": [{"name": "t", "typedConfig":
+		{"@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", "statPrefix": "x", "cluster": "c"}}]}]}`
+	l := &lds{s: r.s, done: func() {}, pause: func() func() { return func() {} }}
+	var err error
+	r.s.main.Post(func() {
+		err = l.OnUpdate(&sub.Update{Full: true, Resources: []sub.Resource{
+			parse(`{"name": "in", "trafficDirection": "INBOUND"` + rest), parse(`{"name": "out", "trafficDirection": "OUTBOUND"` + rest)}})
+	})
+	r.step()
+	if err != nil || r.s.listeners["in"] != nil || r.s.listeners["out"] == nil {
+		t.Errorf("%v, inbound %v, outbound %v", err, r.s.listeners["in"], r.s.listeners["out"])
+	}
 }

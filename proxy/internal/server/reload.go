@@ -273,6 +273,13 @@ func (r *reload) listener(l *staticListener) {
 		r.fail(l.path, err)
 		return
 	}
+	if s.listenersStopped(l.p) {
+		if same := l.old != nil && l.old.newest().whole == b.whole; !same {
+			r.fail(l.path, &config.Error{Path: "name", Msg: "listeners do not come or change any more: /drain_listeners has stopped them",
+				Found: "'" + l.p.GetName() + "'"})
+		}
+		return
+	}
 	b.keepConnections = true
 	b.settled = func(err error) {
 		r.pending--
