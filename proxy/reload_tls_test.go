@@ -1,43 +1,25 @@
 package proxy_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dragoman-proxy/dragoman/internal/certtest"
 	"github.com/dragoman-proxy/dragoman/proxy"
 )
 
 // certificate makes a self-signed certificate and its key, each as a YAML text in quotes.
 func certificate(t *testing.T, name string) (cert, key string) {
 	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	quoted := func(kind string, der []byte) string {
-		return `"` + strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})), "\n", `\n`) + `"`
-	}
-	return quoted("CERTIFICATE", der), quoted("PRIVATE KEY", raw)
+	cert, key = certtest.SelfSigned(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)})
+	quoted := func(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }
+	return quoted(cert), quoted(key)
 }
 
 // A static secret changes for the listeners that use it, though they themselves do not.

@@ -286,7 +286,7 @@ func check(x *tlsv3.Secret) error {
 		}
 	}
 	if v := x.GetValidationContext(); v.GetTrustedCa() != nil {
-		if _, err := Roots(v.TrustedCa); err != nil {
+		if _, _, err := Roots(v.TrustedCa); err != nil {
 			return err
 		}
 	}

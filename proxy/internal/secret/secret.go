@@ -137,15 +137,16 @@ func aboutKey(err error) bool {
 	return !strings.Contains(text, "certificate input") && (strings.Contains(text, "private key") || strings.Contains(text, "key input"))
 }
 
-// Roots reads the certificates of a trusted_ca.
-func Roots(d *corev3.DataSource) (*x509.CertPool, error) {
+// Roots reads the certificates of a trusted_ca, and returns the text that they stand in, too: others want to look at it, and the file may
+// change.
+func Roots(d *corev3.DataSource) (*x509.CertPool, []byte, error) {
 	b, err := ReadSource(d)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pool, err := trusted(b)
 	if err != nil {
-		return nil, fmt.Errorf("Failed to load trusted CA certificates from %s: %w", NameOf(d), err) //nolint:staticcheck // Envoy's text
+		return nil, nil, fmt.Errorf("Failed to load trusted CA certificates from %s: %w", NameOf(d), err) //nolint:staticcheck // Envoy's text
 	}
-	return pool, nil
+	return pool, b, nil
 }

@@ -1,14 +1,11 @@
 package secret_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,27 +13,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"github.com/dragoman-proxy/dragoman/internal/certtest"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 )
-
-// pair makes a certificate and its key, in PEM.
-func pair(t *testing.T) (chain, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
-}
 
 func block(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
@@ -63,8 +42,8 @@ func TestCertificateErrors(t *testing.T) {
 	}
 	named := &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "[redacted]"}}
 	bytes := &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte("[redacted]")}}
-	chain, key := pair(t)
-	_, other := pair(t)
+	chain, key := certtest.SelfSigned(t, &x509.Certificate{})
+	_, other := certtest.SelfSigned(t, &x509.Certificate{})
 	broken := block("PRIVATE KEY", []byte("x"))
 	rsaKey := rsaDER(t)
 	chainBlock, _ := pem.Decode([]byte(chain))
@@ -119,7 +98,7 @@ func TestCertificateErrors(t *testing.T) {
 
 // TestTrustErrors: as in Envoy one certificate of a bundle that cannot be read refuses it, and what is none says nothing.
 func TestTrustErrors(t *testing.T) {
-	chain, key := pair(t)
+	chain, key := certtest.SelfSigned(t, &x509.Certificate{})
 	next := strconv.Itoa(1 + strings.Count(chain, "\n"))
 	for _, c := range []struct{ name, text, want string }{
 		{"a certificate", chain, ""},
@@ -136,7 +115,7 @@ func TestTrustErrors(t *testing.T) {
 		{"broken base64", chain + strings.Replace(chain, "M", "", 1), "the base64 between the BEGIN and END lines of the block at line " + next + " is broken"},
 		{"no end", chain + chain[:200] + "\n" + chain, "the block that begins at line " + next + " has no end"},
 	} {
-		_, err := secret.Roots(&corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: c.text}})
+		_, _, err := secret.Roots(&corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: c.text}})
 		switch text := fmt.Sprint(err); {
 		case c.want == "":
 			if err != nil {

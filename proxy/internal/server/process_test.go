@@ -1,13 +1,9 @@
 package server
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
@@ -22,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/dragoman-proxy/dragoman/internal/certtest"
 	"github.com/dragoman-proxy/dragoman/internal/invariant"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
@@ -417,23 +414,11 @@ static_resources:
 // writeCert writes a certificate that signs itself.
 func writeCert(t *testing.T, dir string, valid time.Duration) (cert, key string) {
 	t.Helper()
-	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tpl := &x509.Certificate{SerialNumber: big.NewInt(1001), Subject: pkix.Name{CommonName: "x"}, NotBefore: epoch, NotAfter: epoch.Add(valid),
-		DNSNames: []string{"b.example", "a.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, tpl, tpl, &priv.PublicKey, priv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kb, err := x509.MarshalPKCS8PrivateKey(priv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, k := certtest.SelfSigned(t, &x509.Certificate{SerialNumber: big.NewInt(1001), Subject: pkix.Name{CommonName: "x"}, NotBefore: epoch, NotAfter: epoch.Add(valid),
+		DNSNames: []string{"b.example", "a.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true})
 	cert, key = filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")
-	for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: kb}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
+	for path, text := range map[string]string{cert: c, key: k} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,12 +1,12 @@
 package tls
 
 import (
+	"crypto/tls"
 	"encoding/asn1"
 	"encoding/pem"
 	"time"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
-	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 )
 
@@ -16,22 +16,22 @@ const (
 	unnamedCA   = "unnamed_ca_cert_e3b0c442"
 )
 
-// tellExpiries sets the gauges of when the certificates of a new context end. Of several with one name the last one is told, as by
-// Envoy. owner: main loop.
-func (b *builder) tellExpiries() {
+// tellExpiries sets the gauges of when the certificates of a new context end: certs are those of b.certs, cas is the text of its trusted_ca.
+// Of several with one name the last one is told, as by Envoy. owner: main loop.
+func (b *builder) tellExpiries(certs []tls.Certificate, cas []byte) {
 	if b.d.SetGauge == nil {
 		return
 	}
-	for i, f := range b.certs {
+	for i, c := range certs {
 		name := unnamedCert
 		if list := b.p.GetTlsCertificateSdsSecretConfigs(); i < len(list) {
 			name = list[i].GetName()
 		}
-		if c, err := secret.ReadSource(f().GetCertificateChain()); err == nil {
-			b.tellExpiry(name, c, 1)
+		if at, ok := notAfter(c.Certificate[0]); ok {
+			b.tellExpiry(name, at)
 		}
 	}
-	if b.valid == nil || b.valid().GetTrustedCa() == nil {
+	if len(cas) == 0 {
 		return
 	}
 	name := unnamedCA
@@ -40,18 +40,15 @@ func (b *builder) tellExpiries() {
 	} else if v := b.p.GetCombinedValidationContext(); v != nil {
 		name = v.GetValidationContextSdsSecretConfig().GetName()
 	}
-	if c, err := secret.ReadSource(b.valid().GetTrustedCa()); err == nil {
-		b.tellExpiry(name, c, maxCAs)
-	}
+	b.tellExpiry(name, firstEnd(cas))
 }
 
 // maxCAs bounds how many certificates of a trusted_ca are looked at for the first that ends.
 const maxCAs = 10_000
 
-// tellExpiry sets the gauge of a name to when the first of at most n certificates in a PEM text ends.
-func (b *builder) tellExpiry(name string, text []byte, n int) {
-	first := int64(0)
-	for ; n > 0; n-- {
+// firstEnd is when the first of the certificates in a PEM text ends, 0 if there is none.
+func firstEnd(text []byte) (first int64) {
+	for range maxCAs {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
 			break
@@ -63,7 +60,12 @@ func (b *builder) tellExpiry(name string, text []byte, n int) {
 			first = at
 		}
 	}
-	if first <= 0 {
+	return first
+}
+
+// tellExpiry sets the gauge of a name.
+func (b *builder) tellExpiry(name string, at int64) {
+	if at <= 0 {
 		return
 	}
 	id, ok := b.expiries[name]
@@ -81,7 +83,7 @@ func (b *builder) tellExpiry(name string, text []byte, n int) {
 		}
 		b.expiries[name] = id
 	}
-	b.d.SetGauge(id, uint64(first))
+	b.d.SetGauge(id, uint64(at))
 }
 
 // validity is the beginning of a certificate, up to when it ends (RFC 5280, section 4.1). A bundle may have hundreds, of which nothing

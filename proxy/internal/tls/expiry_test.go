@@ -1,12 +1,7 @@
 package tls_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -15,27 +10,15 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dragoman-proxy/dragoman/internal/certtest"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/tls"
 )
 
-// ending makes a certificate that signs itself and ends at a time, and its key.
+// ending makes a certificate that ends at a time, and its key.
 func ending(t *testing.T, at int64) (cert, key string) {
 	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(at, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
+	return certtest.SelfSigned(t, &x509.Certificate{NotBefore: time.Unix(0, 0), NotAfter: time.Unix(at, 0)})
 }
 
 func inline(text string) *corev3.DataSource {

@@ -5,8 +5,6 @@ import (
 	"encoding/pem"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 )
 
 // Loaded is a certificate that a transport socket uses: what /certs tells of.
@@ -49,16 +47,9 @@ func (x *Context) note(from *corev3.DataSource, der []byte, ca bool) {
 	}
 }
 
-// noteCA adds the first certificate of a trusted_ca, which is the one that Envoy shows.
-func (x *Context) noteCA(from *corev3.DataSource) {
-	if from == nil {
-		return
-	}
-	data, err := secret.ReadSource(from)
-	if err != nil {
-		return
-	}
-	if b, _ := pem.Decode(data); b != nil {
+// noteCA adds the first certificate of a trusted_ca, whose text is given: it is the one that Envoy shows.
+func (x *Context) noteCA(from *corev3.DataSource, text []byte) {
+	if b, _ := pem.Decode(text); b != nil {
 		x.note(from, b.Bytes, true)
 	}
 }

@@ -363,6 +363,7 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 		Rand:                        rand.Reader,
 	}
 	missing := false
+	var cas []byte
 	for i, f := range b.certs {
 		p := f()
 		if p == nil {
@@ -382,12 +383,12 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 			return nil, nil
 		}
 		// What is written is looked at even if a certificate is still to come.
-		v, err := b.verifierOf(p)
+		v, err := b.verifierOf(p, func(text []byte) { cas = text })
 		if err != nil {
 			return nil, config.At(b.validPath, err)
 		}
 		x.verifier = v
-		x.noteCA(p.GetTrustedCa())
+		x.noteCA(p.GetTrustedCa(), cas)
 		cfg.VerifyConnection = v.verify
 	}
 	if missing {
@@ -396,7 +397,7 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
 		return nil, config.At("tls_params", err)
 	}
-	b.tellExpiries()
+	b.tellExpiries(cfg.Certificates, cas)
 	return cfg, nil
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 )
 
-// verifierOf builds what checks peers' certificates.
-func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, error) {
+// verifierOf builds what checks peers' certificates. trusted is told the text of the trusted_ca, if there is one.
+func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext, trusted func(text []byte)) (*verifier, error) {
 	v := &verifier{untrusted: p.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED,
 		expired: p.GetAllowExpiredCertificate(), leafOnly: p.GetOnlyVerifyLeafCertCrl(), maxDepth: -1}
 	if err := config.Refuse(validationGaps, p, ""); err != nil {
@@ -35,11 +35,12 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext) (*verifier, 
 		}
 	}
 	if p.GetTrustedCa() != nil {
-		roots, err := secret.Roots(p.TrustedCa)
+		roots, text, err := secret.Roots(p.TrustedCa)
 		if err != nil {
 			return nil, config.At("trusted_ca", err)
 		}
 		v.roots = roots
+		trusted(text)
 	} else if len(v.crls) > 0 {
 		return nil, errors.New("Failed to load CRL from " + secret.NameOf(p.GetCrl()) + " without trusted CA") //nolint:staticcheck // Envoy's text
 	} else if v.domains == nil && len(typedNames(p)) > 0 && !p.GetAllowExpiredCertificate() {
@@ -140,7 +141,7 @@ func trustDomains(c *corev3.TypedExtensionConfig) (map[string]*x509.CertPool, er
 		if out[d.GetName()] != nil {
 			return nil, errors.New("Multiple trust bundles are given for one trust domain for " + d.GetName()) //nolint:staticcheck // Envoy's text
 		}
-		roots, err := secret.Roots(d.GetTrustBundle())
+		roots, _, err := secret.Roots(d.GetTrustBundle())
 		if err != nil {
 			return nil, err
 		}
