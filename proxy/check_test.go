@@ -41,6 +41,7 @@ static_resources:
               - {match: {prefix: /}, route: {cluster: nope}}
               - {match: {prefix: /}, route: {cluster: c}}
               - {match: {safe_regex: {regex: "("}}, direct_response: {status: 99}}
+              - {match: {prefix: /}, route: {cluster: more}} # of a single one, the second cluster a would be taken for the one that is missing
           http_filters:
           - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
           - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
@@ -75,7 +76,8 @@ func TestCheckTellsEverythingAtOnce(t *testing.T) {
 		"26 invalid " + vh + ".routes[0].route.cluster",
 		"28 invalid " + vh + ".routes[2].match.safe_regex.regex",
 		"28 rule " + vh + ".routes[2].direct_response.status",
-		"30 invalid " + hcm + ".http_filters[0]",
+		"29 invalid " + vh + ".routes[3].route.cluster",
+		"31 invalid " + hcm + ".http_filters[0]",
 	}
 	var got []string
 	for _, p := range r.Problems {
