@@ -178,8 +178,8 @@ func TestReloadErrors(t *testing.T) {
 		config, want string
 		back         int // how much changes with what was there before
 	}{
-		"an address that is taken": {config[:end] + strings.ReplaceAll(strings.ReplaceAll(config[start:end], "name: main", "name: second"), "port_value: 0", port) + config[end:], "address already in use", 0},
-		"a move to it":             {config[:start] + strings.Replace(config[start:end], "port_value: 0", port, 1) + config[end:], "cannot bind 127.0.0.1:" + port[len("port_value: "):] + ": ", 1},
+		"an address that is taken": {config[:end] + strings.ReplaceAll(strings.ReplaceAll(config[start:end], "name: main", "name: second"), "port_value: 0", port) + config[end:], "Address already in use", 0},
+		"a move to it":             {config[:start] + strings.Replace(config[start:end], "port_value: 0", port, 1) + config[end:], "cannot bind '127.0.0.1:" + port[len("port_value: "):] + "': ", 0},
 		"a cluster that there is not": {strings.Replace(config, "route: {cluster: backend}", "route: {cluster: nope}", 1),
 			"unknown cluster 'nope'", 0},
 	} {

@@ -135,6 +135,11 @@ const (
 	StateListening
 )
 
+// BindProber is a Driver that can tell whether an address could be listened on, without listening there: nobody can connect meanwhile.
+type BindProber interface {
+	Probe(spec *ListenSpec) error
+}
+
 // ListenSpec says how to open a listening socket.
 type ListenSpec struct {
 	// Name is the listener's, "" for further sockets of one: a Source may have something for it.

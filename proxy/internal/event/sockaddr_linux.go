@@ -127,6 +127,40 @@ func (d *epoll) bind(fd int, a *network.Address) syscall.Errno {
 
 // Listen opens a listening socket with SO_REUSEADDR, as every server does, and SO_REUSEPORT if asked.
 func (d *epoll) Listen(s *ListenSpec) (Handle, error) {
+	h, err := d.bound(s)
+	if err != nil {
+		return NoHandle, err
+	}
+	backlog := s.Backlog
+	if backlog <= 0 {
+		backlog = unix.SOMAXCONN
+	}
+	if err := unix.Listen(int(h), backlog); err != nil {
+		d.CloseHandle(h, false)
+		return NoHandle, os.NewSyscallError("listen", errno(err))
+	}
+	if e := d.setOptions(h, s.Options, StateListening); e != 0 {
+		d.CloseHandle(h, false)
+		return NoHandle, os.NewSyscallError("setsockopt", e)
+	}
+	return h, nil
+}
+
+// Probe binds a socket and closes it.
+func (d *epoll) Probe(s *ListenSpec) error {
+	h, err := d.bound(s)
+	if err != nil {
+		return err
+	}
+	d.CloseHandle(h, false)
+	if s.Address.IsUnix() && s.Address.Path[0] != '@' {
+		_ = os.Remove(s.Address.Path)
+	}
+	return nil
+}
+
+// bound opens a socket and binds it.
+func (d *epoll) bound(s *ListenSpec) (Handle, error) {
 	fam := family(&s.Address)
 	fd, e := socket(fam, unix.SOCK_STREAM)
 	if e != 0 {
@@ -180,16 +214,6 @@ func (d *epoll) Listen(s *ListenSpec) (Handle, error) {
 		}
 	}
 	if e := d.setOptions(h, s.Options, StateBound); e != 0 {
-		return fail("setsockopt", e)
-	}
-	backlog := s.Backlog
-	if backlog <= 0 {
-		backlog = unix.SOMAXCONN
-	}
-	if err := unix.Listen(fd, backlog); err != nil {
-		return fail("listen", errno(err))
-	}
-	if e := d.setOptions(h, s.Options, StateListening); e != 0 {
 		return fail("setsockopt", e)
 	}
 	return h, nil

@@ -60,6 +60,33 @@ func (d *std) Listen(spec *ListenSpec) (Handle, error) {
 	return d.join(l), nil
 }
 
+// Probe opens a listening socket and closes it: package net cannot bind without listening.
+func (d *std) Probe(spec *ListenSpec) error {
+	if spec.Transparent || spec.Freebind {
+		return os.NewSyscallError("setsockopt", syscall.ENOPROTOOPT)
+	}
+	netw := stdNetwork(&spec.Address)
+	if netw == "" {
+		return os.NewSyscallError("socket", syscall.EAFNOSUPPORT)
+	}
+	stdListeners.Lock()
+	defer stdListeners.Unlock()
+	if l := stdListeners.by[spec.Address.String()]; l != nil {
+		if !l.share || !spec.ReusePort {
+			return os.NewSyscallError("bind", syscall.EADDRINUSE)
+		}
+		return nil
+	}
+	l, err := stdListen(spec, netw)
+	if err == nil {
+		_ = l.ln.Close()
+		if spec.Address.IsUnix() && spec.Address.Path[0] != '@' {
+			_ = os.Remove(spec.Address.Path)
+		}
+	}
+	return err
+}
+
 // join returns a further handle of l.
 func (d *std) join(l *stdListener) Handle {
 	s := d.newSock()

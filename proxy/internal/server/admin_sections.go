@@ -172,14 +172,30 @@ func (d *dumpPage) staticListeners(yield func(proto.Message) bool) {
 }
 
 func (d *dumpPage) dynamicListeners(yield func(proto.Message) bool) {
+	failed, names, all := d.failures()
 	for _, l := range slices.Clone(d.s.order) {
 		if !l.api {
 			continue
 		}
 		if !d.one(l.name, d.get(l.ref, &listenerv3.Listener{}), yield, func(a *anypb.Any) proto.Message {
-			return &adminv3.ListenersConfigDump_DynamicListener{Name: l.name, ActiveState: &adminv3.ListenersConfigDump_DynamicListenerState{
-				VersionInfo: l.version, Listener: a, LastUpdated: when(l.updated)}}
+			m := &adminv3.ListenersConfigDump_DynamicListener{Name: l.name, ErrorState: failed[l.name]}
+			state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: l.version, Listener: a, LastUpdated: when(l.updated)}
+			if m.ActiveState = state; l.cold() {
+				m.ActiveState, m.WarmingState = nil, state
+			}
+			return m
 		}) {
+			return
+		}
+		delete(failed, l.name)
+	}
+	for _, name := range names {
+		if f := failed[name]; f != nil && !yield(&adminv3.ListenersConfigDump_DynamicListener{Name: name, ErrorState: f}) {
+			return
+		}
+	}
+	for _, f := range all {
+		if !yield(&adminv3.ListenersConfigDump_DynamicListener{ErrorState: f}) {
 			return
 		}
 	}

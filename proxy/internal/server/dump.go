@@ -25,6 +25,7 @@ type dump struct {
 	byName              []uint32     // the places of clusters in the order of their names
 	routes              []*keptRoute // inline ones
 	dynamicRoutes       map[string]*keptRoute
+	failed              []failedListener // of the last update of LDS
 }
 
 type kept struct {

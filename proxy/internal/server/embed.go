@@ -26,6 +26,14 @@ func (g Given) Listen(d event.Driver, spec *event.ListenSpec) (event.Handle, err
 	return adopt(d, spec, ln)
 }
 
+// Probe tells whether it has one.
+func (g Given) Probe(_ event.Driver, spec *event.ListenSpec) error {
+	if g[spec.Name] == nil {
+		return socket.ErrNone
+	}
+	return nil
+}
+
 // Bound is the source of listening sockets that somebody else has opened, by the addresses that they are bound to.
 type Bound []net.Listener
 
@@ -37,6 +45,16 @@ func (b Bound) Listen(d event.Driver, spec *event.ListenSpec) (event.Handle, err
 		}
 	}
 	return event.NoHandle, socket.ErrNone
+}
+
+// Probe tells whether it has one.
+func (b Bound) Probe(_ event.Driver, spec *event.ListenSpec) error {
+	for _, ln := range b {
+		if boundTo(ln.Addr()) == spec.Address {
+			return nil
+		}
+	}
+	return socket.ErrNone
 }
 
 // boundTo is an address of package net as configurations have it; none if it is neither TCP nor a Unix socket.

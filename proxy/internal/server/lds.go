@@ -81,7 +81,7 @@ func (s *Server) addListener(b *listenerBuild) error {
 	if err := b.build(); err != nil {
 		return err
 	}
-	if err := s.freeAddress(b, nil); err != nil {
+	if err := s.hasAddress(b, nil); err != nil {
 		b.releaseStats()
 		return err
 	}
@@ -189,7 +189,7 @@ func (s *Server) replaceListener(a *activeListener, b *listenerBuild) error {
 	if err := b.build(); err != nil {
 		return err
 	}
-	if err := s.freeAddress(b, a); err != nil {
+	if err := s.hasAddress(b, a); err != nil {
 		b.releaseStats()
 		return err
 	}

@@ -25,6 +25,7 @@ func (l *lds) Begin(u *sub.Update) (step func() (int, bool), finish func() error
 	if l.names == nil {
 		l.names = map[string]bool{}
 	}
+	l.s.forgetFailed()
 	x := &ldsUpdate{l: l, u: u, resume: l.pause()}
 	x.seen, x.removed = u.Changes(l.names)
 	return x.step, x.finish
@@ -93,6 +94,7 @@ func (x *ldsUpdate) apply(r *sub.Resource) error {
 		version = x.u.Version
 	}
 	if err := x.l.s.addOrUpdateListener(p, version); err != nil {
+		x.l.s.keepFailed(p, err)
 		return err
 	}
 	x.l.names[p.GetName()] = true

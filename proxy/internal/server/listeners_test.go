@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	nethttp "net/http"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/listener"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
 
 // listenerRig is a proxy without static listeners, to which a test gives some.
@@ -384,7 +386,7 @@ func TestListenerFieldsRefused(t *testing.T) {
 	}
 }
 
-// An address that cannot be bound ends the new listener, not the proxy.
+// A listener whose address cannot be bound is refused, and the one that it was to replace stays, as in Envoy.
 func TestListenerCannotBind(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -392,9 +394,63 @@ func TestListenerCannotBind(t *testing.T) {
 	}
 	defer l.Close()
 	r := newListenerRig(t, "")
-	r.must(listenerConfig(t, "l", l.Addr().String(), "", "one"))
-	r.wantStats(map[string]string{"listener_added": "1", "listener_create_failure": "1", "listener_removed": "1", "total_listeners_draining": "1"})
-	r.tick(listenerDrain)
-	r.must(listenerConfig(t, "l", "127.0.0.1:0", "", "one"))
+	taken := l.Addr().String()
+	x := &lds{s: r.s, done: func() {}, pause: func() func() { return func() {} }}
+	apply := func(list ...*listenerv3.Listener) (err error) {
+		u := &sub.Update{Version: "v"}
+		for _, p := range list {
+			u.Resources = append(u.Resources, sub.Resource{Name: p.GetName(), Body: p})
+		}
+		r.s.main.Post(func() { err = x.OnUpdate(u) })
+		r.step()
+		return err
+	}
+	failures := func() (out []string) {
+		var page struct {
+			Configs []struct {
+				Name       string
+				ErrorState *struct{ Details string } `json:"error_state"`
+			}
+		}
+		if err := json.Unmarshal([]byte(r.get("/config_dump?resource=dynamic_listeners").text), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page.Configs {
+			if c.ErrorState != nil {
+				out = append(out, c.Name+": "+c.ErrorState.Details)
+			}
+		}
+		return out
+	}
+	fault := "cannot bind '" + taken + "': Address already in use"
+
+	err = apply(listenerConfig(t, "m", taken, "", "one"), listenerConfig(t, "l", "127.0.0.1:0", "", "one"))
+	if err == nil || err.Error() != "Error adding/updating listener(s) m: "+fault+"\n" {
+		t.Error("new:", err)
+	}
+	r.wantStats(map[string]string{"listener_added": "1", "listener_create_failure": "1", "listener_create_success": "2", "total_listeners_active": "1"})
 	r.dial(r.at("l", 0), "").want("one", false)
+	if d := cmp.Diff([]string{"m: " + fault, ": " + fault}, failures()); d != "" {
+		t.Errorf("failures (-want +got):\n%s", d)
+	}
+
+	if err = apply(listenerConfig(t, "l", taken, "", "two")); err == nil {
+		t.Error("a listener moved to a taken address")
+	}
+	r.wantStats(map[string]string{"listener_added": "1", "listener_create_failure": "2", "listener_create_success": "2", "total_listeners_active": "1"})
+	r.dial(r.at("l", 0), "").want("one", false)
+	if d := cmp.Diff([]string{"l: " + fault, ": " + fault}, failures()); d != "" {
+		t.Errorf("failures (-want +got):\n%s", d)
+	}
+	if page := r.get("/config_dump?resource=dynamic_listeners&mask=active_state.listener").text; strings.Contains(page, taken[strings.Index(taken, ":")+1:]) {
+		t.Error("the active state is the refused one: " + page)
+	}
+
+	if err = apply(listenerConfig(t, "l", "127.0.0.1:0", "", "three")); err != nil {
+		t.Error(err)
+	}
+	r.dial(r.at("l", 0), "").want("three", false)
+	if list := failures(); len(list) > 0 {
+		t.Error("failures stay:", list)
+	}
 }
