@@ -39,7 +39,7 @@ static_resources:
               domains: ["*", "*"]
               routes:
               - {match: {prefix: /}, route: {cluster: nope}}
-              - {match: {prefix: /}, route: {cluster: c}}
+              - {match: {prefix: /}, route: {cluster: neither}}
               - {match: {safe_regex: {regex: "("}}, direct_response: {status: 99}}
               - {match: {prefix: /}, route: {cluster: more}} # of a single one, the second cluster a would be taken for the one that is missing
           http_filters:
@@ -74,6 +74,7 @@ func TestCheckTellsEverythingAtOnce(t *testing.T) {
 		"20 rule " + hcm + ".stat_prefix",
 		"24 invalid " + vh + ".domains[1]",
 		"26 invalid " + vh + ".routes[0].route.cluster",
+		"27 invalid " + vh + ".routes[1].route.cluster",
 		"28 invalid " + vh + ".routes[2].match.safe_regex.regex",
 		"28 rule " + vh + ".routes[2].direct_response.status",
 		"29 invalid " + vh + ".routes[3].route.cluster",
