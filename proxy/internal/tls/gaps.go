@@ -17,7 +17,6 @@ var commonGaps = gap.Of("envoy.extensions.transport_sockets.tls.v3.CommonTlsCont
 	"custom_handshaker",
 	"key_log",
 	"tls_params.compliance_policies",
-	"tls_params.signature_algorithms",
 	"tls_certificate_provider_instance",
 	"tls_certificate_certificate_provider",
 	"tls_certificate_certificate_provider_instance",

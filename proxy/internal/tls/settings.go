@@ -450,6 +450,11 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 	if len(cfg.CurvePreferences) == 0 {
 		cfg.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256}
 	}
+	list, err := signatureAlgorithms(p.GetSignatureAlgorithms())
+	if err != nil {
+		return config.At("signature_algorithms", err)
+	}
+	sign(cfg, list)
 	return nil
 }
 
