@@ -36,8 +36,10 @@ type Cluster struct {
 	meta map[string]map[string]any
 	// prev is what the cluster is to replace, until then. owner: main loop.
 	prev *Cluster
+	// checks are the active health checks; nil: there are none. owner: main loop.
+	checks *checks
 	// Up to 176 bytes it would lie in the size class of routes, of which each change makes thousands: see TestHeldStreamsLieApart.
-	_ [16]byte
+	_ [8]byte
 }
 
 // Options are a cluster's plain settings. They are immutable and shared by clusters that are configured alike.
@@ -51,6 +53,8 @@ type Options struct {
 	DrainOnChange         bool
 	CloseOnHealthFailure  bool
 	IgnoreHealthOnRemoval bool
+	// ExcludeUnchecked does not count hosts that wait for their first health check when availability is computed.
+	ExcludeUnchecked bool
 	// Eyeballs orders the addresses of endpoints that have several.
 	Eyeballs Eyeballs
 	// NoWarm lets traffic go to a cluster that waits for its first hosts.

@@ -17,6 +17,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/health"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
@@ -51,6 +52,8 @@ type Deps struct {
 	LoadBalancers []upstream.LoadBalancer
 	// Runtime answers runtime keys; nil: defaults.
 	Runtime Runtime
+	// Headers makes what changes the head of a request by additions and removals (health checks).
+	Headers func(add []*corev3.HeaderValueOption, remove []string) (health.Edit, error)
 	// BindConfig is cluster_manager.upstream_bind_config, for clusters that have none.
 	BindConfig *corev3.BindConfig
 	// LocalCluster is cluster_manager.local_cluster_name, the cluster that this proxy belongs to, and Here the place of the node: both are for
@@ -78,6 +81,8 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	errs.Collect("", err)
 	limits, err := buildLimits(cfg.GetCircuitBreakers())
 	errs.Collect("circuit_breakers", err)
+	checked, err := buildHealth(cfg, d, popts)
+	errs.Collect("", err)
 	a, err := buildAssignment(cfg, opts.Type)
 	errs.Collect("", err)
 	if errs.Len() > 0 { // what would come later is looked at for its errors only
@@ -113,6 +118,9 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	}
 	c.settings.Stats = c.scope(d).Group(stats.Cluster)
 	c.track(d)
+	if checked != nil {
+		c.checks = newChecks(c, d, checked)
+	}
 	c.apply(d, a)
 	c.matched(d, a.all()...)
 	c.fromRuntime(d.Runtime)
@@ -189,6 +197,7 @@ func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
 	o.CloseOnHealthFailure = cfg.GetCloseConnectionsOnHostHealthFailure()
 	o.IgnoreHealthOnRemoval = cfg.GetIgnoreHealthOnHostRemoval()
 	o.Eyeballs = buildEyeballs(cfg.GetUpstreamConnectionOptions().GetHappyEyeballsConfig())
+	o.ExcludeUnchecked = common.GetIgnoreNewHostsUntilFirstHc()
 	o.NoWarm = cfg.GetWaitForWarmOnInit() != nil && !cfg.GetWaitForWarmOnInit().GetValue()
 	return o, errs.Err()
 }

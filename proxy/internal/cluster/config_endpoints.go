@@ -159,9 +159,18 @@ func readEndpoint(e *endpointv3.LbEndpoint, path string) (ep endpoint, err error
 
 func readExtra(in *endpointv3.Endpoint, ep *endpoint, path string) error {
 	hc := in.GetHealthCheckConfig()
-	ep.extra = &host.Extra{HealthCheckName: hc.GetHostname(), NoHealthCheck: hc.GetDisableActiveHealthCheck()}
-	if hc.GetAddress() != nil || hc.GetPortValue() != 0 {
-		return notYet(path + "health_check_config")
+	ep.extra = &host.Extra{HealthCheckName: hc.GetHostname(), NoHealthCheck: hc.GetDisableActiveHealthCheck(),
+		HealthCheckPort: uint16(hc.GetPortValue())}
+	if a := hc.GetAddress(); a != nil {
+		at := path + "health_check_config.address."
+		t, err := buildTarget(a, at)
+		if err != nil {
+			return err
+		}
+		if !t.address.Valid() {
+			return config.At(at+"socket_address.address", config.BadAddress(t.name))
+		}
+		ep.extra.HealthCheck = t.address
 	}
 	if len(in.GetAdditionalAddresses()) > 0 {
 		if !ep.address.Valid() { // a name, which has its own addresses

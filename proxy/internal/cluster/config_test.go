@@ -25,6 +25,7 @@ const dnsCluster = `cluster_type: {name: x, typed_config: {"@type": type.googlea
 // Texts that Envoy 1.40 prints for the same mistakes are marked.
 func TestConfigErrors(t *testing.T) {
 	ep := func(a string) string { return strings.Replace(oneEndpoint, "%", a, 1) }
+	const hc = "timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1"
 	for _, c := range []struct{ yaml, want string }{
 		// Envoy's words.
 		{ep("foo.bar"), "load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: malformed IP address: foo.bar. Consider setting resolver_name or setting cluster type to 'STRICT_DNS' or 'LOGICAL_DNS'"},
@@ -47,10 +48,24 @@ func TestConfigErrors(t *testing.T) {
 		{"upstream_bind_config: {source_address: {address: foo, port_value: 0}}", "upstream_bind_config.source_address.address: malformed IP address: foo; allowed: an IP address; names are looked up only for endpoints of STRICT_DNS and LOGICAL_DNS clusters"},
 		{`typed_extension_protocol_options: {x: {"@type": type.googleapis.com/envoy.config.core.v3.Metadata}}`,
 			`typed_extension_protocol_options["x"]: Didn't find a registered network or http filter or protocol options implementation for name: 'x'`},
+		{"health_checks: [{HC, grpc_health_check: {}}]", "health_checks[0]: a cluster must support HTTP/2 for gRPC healthchecking"},
+		{"health_checks: [{HC, tcp_health_check: {send: {text: zz}}}]", "health_checks[0].tcp_health_check.send.text: invalid hex string 'zz'"},
+		{`health_checks: [{HC, tcp_health_check: {receive: [{text: "00"}, {text: "123"}]}}]`, "health_checks[0].tcp_health_check.receive[1].text: invalid hex string '123'"},
+		{"health_checks: [{HC, http_health_check: {path: /, expected_statuses: [{start: 200, end: 200}]}}]",
+			"health_checks[0].http_health_check.expected_statuses[0]: Invalid http expected status range: expecting start < end, but found start=200 and end=200"},
+		{"health_checks: [{HC, http_health_check: {path: /, expected_statuses: [{start: 99, end: 200}]}}]",
+			"health_checks[0].http_health_check.expected_statuses[0]: Invalid http expected status range: expecting start >= 100, but found start=99"},
+		{"health_checks: [{HC, http_health_check: {path: /, retriable_statuses: [{start: 100, end: 601}]}}]",
+			"health_checks[0].http_health_check.retriable_statuses[0]: Invalid http retriable status range: expecting end <= 600, but found end=601"},
+		{`health_checks: [{HC, http_health_check: {path: /, send: {text: "61"}}}]`, "health_checks[0].http_health_check.send: HTTP health check cannot specify a request payload with method 'GET'. " +
+			"Only methods that support a request body (POST, PUT, PATCH, OPTIONS) can be used with payload."},
 		{httpOptions + "auto_config: {}}}", "typed_extension_protocol_options: ALPN configured for cluster a which has a non-ALPN transport socket"},
 		// Ours.
 		{"outlier_detection: {}", "outlier_detection: not supported yet"},
-		{"health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]", "health_checks: not supported yet"},
+		{"health_checks: [{HC, tcp_health_check: {}}, {HC, tcp_health_check: {}}]", "health_checks[1]: not supported yet"},
+		{"health_checks: [{HC, event_log_path: /x, tcp_health_check: {}}]", "health_checks[0].event_log_path: not supported yet"},
+		{"health_checks: [{HC, tls_options: {alpn_protocols: [h2]}, tcp_health_check: {}}]", "health_checks[0].tls_options.alpn_protocols: not supported yet"},
+		{"health_checks: [{HC, http_health_check: {path: /, codec_client_type: HTTP3}}]", "health_checks[0].http_health_check.codec_client_type: not supported yet; found HTTP3"},
 		{"lb_policy: RING_HASH, common_lb_config: {locality_weighted_lb_config: {}}", "common_lb_config.locality_weighted_lb_config: with consistent hashing: not supported yet"},
 		{"round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}", "round_robin_lb_config.slow_start_config: not supported yet"},
 		{"cluster_type: {name: envoy.clusters.aggregate}", "cluster_type: envoy.clusters.aggregate: not supported yet"},
@@ -61,7 +76,7 @@ func TestConfigErrors(t *testing.T) {
 		{"load_assignment: {cluster_name: a, policy: {drop_overloads: [{category: x}]}}", "load_assignment.policy.drop_overloads: not supported yet"},
 	} {
 		r := newRig(t, 1)
-		_, err := cluster.Build(parse(t, "{name: a, "+c.yaml+"}"), r.deps)
+		_, err := cluster.Build(parse(t, "{name: a, "+strings.ReplaceAll(c.yaml, "HC", hc)+"}"), r.deps)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s:\n got %v\nwant %s", c.yaml, err, c.want)
 		}

@@ -6,7 +6,7 @@ var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
 	"transport_socket_matcher",
 	"stats_matcher",
 	"per_connection_buffer_high_watermark_timeout",
-	"health_checks",
+	"health_checks (more than one)",
 	"outlier_detection",
 	"lb_subset_config.subset_selectors",
 	"filters",
@@ -19,7 +19,6 @@ var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
 	"track_timeout_budgets",
 	"track_cluster_stats",
 	"common_lb_config.override_host_status",
-	"common_lb_config.ignore_new_hosts_until_first_hc=true",
 	"upstream_connection_options.set_local_interface_name_on_upstream_connections=true",
 	"~cleanup_interval (only clusters of type ORIGINAL_DST have it)",
 	"~original_dst_lb_config (only clusters of type ORIGINAL_DST have it)",
@@ -31,6 +30,21 @@ var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
 	"!round_robin_lb_config.slow_start_config",
 	"!least_request_lb_config.slow_start_config",
 	"common_lb_config.locality_weighted_lb_config (with RING_HASH and MAGLEV)",
+)
+
+var healthGaps = gap.Of("envoy.config.core.v3.HealthCheck",
+	"custom_health_check",
+	"event_log_path",
+	"event_logger",
+	"event_service",
+	"~always_log_health_check_failures (there is no log of health checks)",
+	"~always_log_health_check_success (there is no log of health checks)",
+	"~alt_port (Envoy makes no use of it either)",
+	"tls_options.alpn_protocols",
+	"transport_socket_match_criteria",
+	"http_health_check.use_alpn_protocol=true",
+	"http_health_check.codec_client_type=HTTP3",
+	"tcp_health_check.proxy_protocol_config",
 )
 
 var bindGaps = gap.Of("envoy.config.core.v3.BindConfig",
@@ -79,8 +93,6 @@ var assignmentGaps = gap.Of("envoy.config.endpoint.v3.ClusterLoadAssignment",
 	"!endpoints.leds_cluster_locality_config",
 	"!endpoints.lb_endpoints.endpoint_name",
 	"!endpoints.lb_endpoints.endpoint.observability_name",
-	"!endpoints.lb_endpoints.endpoint.health_check_config.address",
-	"!endpoints.lb_endpoints.endpoint.health_check_config.port_value",
 	"!endpoints.lb_endpoints.endpoint.address.envoy_internal_address",
 	"!endpoints.lb_endpoints.endpoint.address.socket_address.protocol=UDP",
 	"!endpoints.lb_endpoints.endpoint.address.socket_address.named_port",
@@ -98,5 +110,5 @@ var policyGaps = []*gap.Table{
 
 // Gaps are the fields that are refused.
 func Gaps() []*gap.Table {
-	return append([]*gap.Table{clusterGaps, bindGaps, protocolGaps, caresGaps, assignmentGaps}, policyGaps...)
+	return append([]*gap.Table{clusterGaps, healthGaps, bindGaps, protocolGaps, caresGaps, assignmentGaps}, policyGaps...)
 }

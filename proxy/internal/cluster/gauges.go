@@ -150,6 +150,9 @@ func (c *Cluster) release(d *Deps) {
 		}
 	}
 	closeTransport(c.settings.Transport)
+	if c.checks != nil {
+		c.checkScope(d).Release(stats.HealthCheck)
+	}
 	for p := range pool.NumPriorities {
 		if c.settings.Limits[p].TrackRemaining {
 			c.breakerScope(d, p).Release(stats.ClusterRemaining)

@@ -54,6 +54,7 @@ func (c *Cluster) apply(d *Deps, a *assignment) bool {
 	for i := range a.localities {
 		u.locality(&a.localities[i])
 	}
+	u.retain()
 	gone := u.gone()
 	if c.table.Load() != nil && !u.changed && u.added == 0 && len(gone) == 0 {
 		return false
@@ -70,22 +71,36 @@ func (c *Cluster) apply(d *Deps, a *assignment) bool {
 	} else if u.added > 0 && c.opts.DrainOnChange {
 		c.eachLocal(d, func(_ *event.Worker, l *local) { l.drainAll() })
 	}
+	c.checks.sync(gone)
 	return true
 }
 
-// HealthChanged builds the table anew after flags of hosts have changed. owner: main loop.
-func (c *Cluster) healthChanged(d *Deps) {
+// healthChanged builds the table anew after flags of hosts have changed, without those that are gone. owner: main loop.
+func (c *Cluster) healthChanged(d *Deps, gone map[*host.Host]bool) {
 	old := c.table.Load()
 	sets := make([]lb.HostSet, len(old.Sets))
 	for i := range sets {
 		o := &old.Sets[i]
-		sets[i] = lb.NewHostSet(o.Hosts)
+		sets[i] = lb.NewHostSet(without(o.Hosts, gone))
 		sets[i].Overprovisioning, sets[i].WeightedHealth = o.Overprovisioning, o.WeightedHealth
 		for _, l := range o.Localities {
-			sets[i].Localities = append(sets[i].Localities, newLocalitySet(l.Place, l.Hosts, l.Weight))
+			sets[i].Localities = append(sets[i].Localities, newLocalitySet(l.Place, without(l.Hosts, gone), l.Weight))
 		}
 	}
 	c.publish(d, sets)
+}
+
+func without(hosts []*host.Host, gone map[*host.Host]bool) []*host.Host {
+	if len(gone) == 0 {
+		return hosts
+	}
+	out := make([]*host.Host, 0, len(hosts))
+	for _, h := range hosts {
+		if !gone[h] {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // publish builds the table of sets and shows it to the workers.
@@ -174,6 +189,9 @@ func newUpdate(c *Cluster, d *Deps, a *assignment) *update {
 	u := &update{c: c, d: d, a: a}
 	if c.prev != nil {
 		u.adopt = u.collect(c.prev)
+		if c.checks != nil || c.prev.checks != nil {
+			u.adopt = nil // what one configuration found out about a host is not what another one asks
+		}
 	}
 	if t := c.table.Load(); t != nil {
 		u.old = u.collect(c)
@@ -224,10 +242,15 @@ func (u *update) locality(l *locality) {
 	} else {
 		u.prios[l.priority] = append(u.prios[l.priority], hosts...)
 	}
-	if u.c.opts.LB.LocalityWeighted || u.d.LocalCluster != "" && (u.c.opts.LB.Zoned || u.c.name == u.d.LocalCluster) {
+	if u.byPlace() {
 		u.places[l.priority] = append(u.places[l.priority], newLocalitySet(l.place, hosts, l.weight))
 		u.changed = u.changed || !u.sameWeights(l)
 	}
+}
+
+// byPlace tells whether somebody asks for the hosts by their place.
+func (u *update) byPlace() bool {
+	return u.c.opts.LB.LocalityWeighted || u.d.LocalCluster != "" && (u.c.opts.LB.Zoned || u.c.name == u.d.LocalCluster)
 }
 
 // sameWeights tells whether the place had this weight before.
@@ -246,7 +269,8 @@ func newLocalitySet(place *host.Locality, hosts []*host.Host, weight uint32) lb.
 // host returns the host of an endpoint: the one that there is, or a new one. Another hostname, or other addresses, make another host.
 func (u *update) host(e *endpoint) *host.Host {
 	is := func(h *host.Host) bool {
-		return h.Hostname == e.hostname && !h.Has(host.Removed) && u.c.opts.Eyeballs.sameAddresses(h, e.extra)
+		return h.Hostname == e.hostname && !h.Has(host.Removed) && u.c.opts.Eyeballs.sameAddresses(h, e.extra) &&
+			(u.c.checks == nil || sameCheck(h.Extra, e.extra))
 	}
 	if h, ok := u.old[e.address]; ok && is(h) {
 		delete(u.old, e.address)
@@ -263,6 +287,7 @@ func (u *update) host(e *endpoint) *host.Host {
 		x.Addresses = u.c.opts.Eyeballs.order(x.Addresses)
 	}
 	h.Index = u.index()
+	u.c.checks.mark(h)
 	u.added++
 	return h
 }
@@ -291,6 +316,9 @@ func (u *update) set(h *host.Host, e *endpoint, l *locality) {
 	if e.metadata != nil || h.Metadata() != nil {
 		// A comparison would cost more than the new value.
 		h.SetMetadata(e.metadata)
+		u.changed = true
+	}
+	if h.SetFlag(host.PendingDynamicRemoval, false) {
 		u.changed = true
 	}
 	for _, f := range []host.Flag{host.FailedEDSHealth, host.EDSStatusDraining, host.DegradedEDSHealth} {

@@ -227,13 +227,9 @@ func (m *Manager) prepare(cfg *clusterv3.Cluster, version string, api bool) (*ge
 // Close ends the search for hosts of all clusters, and the resolver. Clusters stay as they are: their connections end with the
 // workers.
 func (m *Manager) Close() {
-	m.each(func(g *generation) {
-		if g.c.source != nil {
-			g.c.source.stop()
-		}
-	})
+	m.each(func(g *generation) { g.c.stop() })
 	for _, s := range m.slots {
-		s.warming.c.source.stop()
+		s.warming.c.stop()
 	}
 	if c, ok := m.d.Resolver.(io.Closer); ok {
 		_ = c.Close()

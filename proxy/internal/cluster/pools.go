@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/network"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/lb"
@@ -17,6 +20,8 @@ type local struct {
 	lb lb.Local
 	// pools finds the pools of a host by Host.Index; hosts that share an index, priorities and protocols are chained.
 	pools []*pool.Pool
+	// tcp are connections of tcp_proxy, of clusters with close_connections_on_host_health_failure only.
+	tcp map[*pool.TCPConn]struct{}
 }
 
 // local returns w's part of c, made on first use. The main loop sees that it exists, no more.
@@ -138,3 +143,26 @@ func (l *local) drainHosts(gone map[*host.Host]bool) {
 
 // drainAll is drainHosts for all hosts.
 func (l *local) drainAll() { l.each(func(p *pool.Pool) { p.Drain() }) }
+
+// failed is for hosts that have failed their health checks: what comes may do better on a new connection, another path. With closing,
+// connections that tcp_proxy has are closed, too.
+func (l *local) failed(hosts map[*host.Host]bool, closing bool) {
+	l.each(func(p *pool.Pool) {
+		if hosts[p.Host()] {
+			p.DrainExisting()
+		}
+	})
+	if !closing {
+		return
+	}
+	var list []*pool.TCPConn
+	for t := range l.tcp {
+		if hosts[t.Host()] {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *pool.TCPConn) int { return cmp.Compare(a.Info().ID, b.Info().ID) })
+	for _, t := range list {
+		t.NetConn().Close(network.NoFlush, "")
+	}
+}

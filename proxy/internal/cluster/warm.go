@@ -10,7 +10,7 @@ import (
 // begin starts a generation: at once if it has its hosts, otherwise when it is warm. The old one serves meanwhile.
 func (m *Manager) begin(s *Slot, g *generation) {
 	m.stopWarming(s)
-	if g.c.source == nil {
+	if g.c.source == nil && g.c.checks == nil {
 		m.activate(s, g)
 		m.checkWarm()
 		return
@@ -25,13 +25,13 @@ func (m *Manager) begin(s *Slot, g *generation) {
 	m.gauges()
 	start := func() {
 		if s.warming == g {
-			g.c.source.start(func() { m.warmed(s, g) })
+			g.c.start(func() { m.warmed(s, g) })
 		}
 	}
 	switch {
 	case m.started:
 		start()
-	case g.c.source.primary():
+	case g.c.source == nil || g.c.source.primary():
 		g.primary = true
 		m.primaries++
 		m.first = append(m.first, start)
@@ -136,9 +136,7 @@ func (m *Manager) activate(s *Slot, g *generation) {
 // retire lets a generation go: its connections end with their streams. Hosts that next has too are not gone.
 func (m *Manager) retire(g *generation, next *Cluster) {
 	c := g.c
-	if c.source != nil {
-		c.source.stop()
-	}
+	c.stop()
 	stay := make(map[*host.Host]bool)
 	if next != nil {
 		next.eachHost(func(h *host.Host) { stay[h] = true })
@@ -170,7 +168,7 @@ func (m *Manager) stopWarming(s *Slot) {
 		m.early--
 		return // it serves without being warm (wait_for_warm_on_init: false)
 	}
-	g.c.source.stop()
+	g.c.stop()
 	g.c.release(m.d)
 	if s.active == nil {
 		m.unbind(s)

@@ -18,6 +18,8 @@ const (
 	DegradedOutlier
 	// Removed: the host is no longer in its cluster. Connections to it close after their last stream.
 	Removed
+	// Checked: the host has active health checks, which want to know if it says in an answer that it is not well.
+	Checked
 )
 
 var flagNames = []struct {

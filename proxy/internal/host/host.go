@@ -7,6 +7,7 @@
 package host
 
 import (
+	"net/netip"
 	"sync/atomic"
 
 	"github.com/dragoman-proxy/dragoman/api/network"
@@ -38,8 +39,10 @@ type Host struct {
 
 // Extra is what few hosts have.
 type Extra struct {
-	// HealthCheck is the address for active health checks if it is another one, and HealthCheckName the host header for them.
+	// HealthCheck is the address for active health checks if it is another one, HealthCheckPort the port if that is another one (else 0),
+	// and HealthCheckName the host header for them.
 	HealthCheck     network.Address
+	HealthCheckPort uint16
 	HealthCheckName string
 	// Addresses are all addresses of an endpoint with more than one, in the order in which they are tried (happy eyeballs).
 	Addresses []network.Address
@@ -101,6 +104,21 @@ func (h *Host) Current() network.Address {
 		return *a
 	}
 	return h.Address
+}
+
+// HealthAddress returns where to connect to for active health checks.
+func (h *Host) HealthAddress() network.Address {
+	a, x := h.Current(), h.Extra
+	if x == nil {
+		return a
+	}
+	if x.HealthCheck.Valid() {
+		a = x.HealthCheck
+	}
+	if x.HealthCheckPort != 0 && a.IP.IsValid() {
+		a.IP = netip.AddrPortFrom(a.IP.Addr(), x.HealthCheckPort)
+	}
+	return a
 }
 
 // Addresses returns where to connect to if there are several places, nil otherwise: Current.

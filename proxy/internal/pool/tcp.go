@@ -15,6 +15,8 @@ import (
 // and to time out. owner: worker.
 type TCPConn struct {
 	conn.Handler // the user; data and watermarks go straight to it
+	// Owner is told of the end; nil: nobody. It is set right after DialTCP.
+	Owner interface{ OnTCPClose(t *TCPConn) }
 
 	s         *Settings
 	w         *event.Worker
@@ -109,6 +111,9 @@ func (t *TCPConn) OnClose(why conn.Closed) {
 	w.Remove(&t.timer)
 	t.breakers.Connections.Release()
 	t.why = why
+	if t.Owner != nil {
+		t.Owner.OnTCPClose(t)
+	}
 	ended(w, s, t.host, &why, t.nc.Info.Start, !t.connected, t.connected && !t.ended)
 	t.Handler.OnClose(why)
 }

@@ -29,6 +29,9 @@ func (r *Router) number(n int) string {
 
 // onHeaders: an attempt's response has begun. It is taken, or tried again.
 func (r *Router) onHeaders(a *attempt, h *http.HeaderMap, end bool) {
+	if h.Has(http.EnvoyImmediateHealthCheckFail) && a.host.Has(host.Checked) && r.cfg.Clusters != nil {
+		r.cfg.Clusters.FailNow(r.cluster, a.host)
+	}
 	if !r.has(a) || r.sent {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/dns"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/health"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/route"
 )
@@ -42,6 +44,13 @@ func (s *Server) buildClusters() error {
 	deps.LocalCluster = local
 	if l := s.node().GetLocality(); l != nil {
 		deps.Here = host.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
+	}
+	deps.Headers = func(add []*corev3.HeaderValueOption, remove []string) (health.Edit, error) {
+		m, err := route.NewMutations(add, remove, s.format)
+		if m == nil {
+			return nil, err
+		}
+		return m.Apply, nil
 	}
 	s.clusters = cluster.NewManager(deps)
 	var errs config.Errors
