@@ -64,6 +64,10 @@ func http1Only(c *configfile.Value) bool {
 
 // cluster looks at a static cluster.
 func (w *walker) cluster(v *configfile.Value) {
+	const unused, used = "envoy.upstreams.http.http_protocol_options", "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+	if options := v.Get("typed_extension_protocol_options"); options.Get(unused) != nil {
+		w.add(sure, config.Error{Msg: "nothing uses options of this name", Suggestion: used}, "typed_extension_protocol_options", unused)
+	}
 	if v.Get("cluster_type") != nil {
 		return
 	}
@@ -160,6 +164,7 @@ var validations = []string{"trusted_ca", "system_root_certs", "ca_certificate_pr
 // upstreamTLS looks at TLS that verifies nobody. What a control plane or another library decides is left alone, and who writes
 // trust_chain_verification has thought of it.
 func (w *walker) upstreamTLS(v *configfile.Value) {
+	w.versions(v, "TLSV1_2")
 	common := v.Get("common_tls_context")
 	if common != nil && slices.ContainsFunc(common.Keys, func(k string) bool {
 		return k == "custom_handshaker" || k != "validation_context" && strings.Contains(k, "validation_context")
@@ -171,3 +176,30 @@ func (w *walker) upstreamTLS(v *configfile.Value) {
 	}
 	w.add(sure, config.Error{Msg: "the server's certificate is not verified: common_tls_context.validation_context.trusted_ca (or system_root_certs: {}) does it"})
 }
+
+// downstreamTLS looks at TLS for clients.
+func (w *walker) downstreamTLS(v *configfile.Value) { w.versions(v, "TLSV1_3") }
+
+// versions looks at the versions of a TLS context, whose greatest is most if nothing else is said.
+func (w *walker) versions(v *configfile.Value, most string) {
+	p := v.At("common_tls_context", "tls_params")
+	least, most, implied := "TLSV1_2", most, true
+	if x := strings.ToUpper(p.Str("tls_minimum_protocol_version")); slices.Contains(versionsOfTLS, x) {
+		least = x
+	}
+	if x := strings.ToUpper(p.Str("tls_maximum_protocol_version")); slices.Contains(versionsOfTLS, x) {
+		most, implied = x, false
+	}
+	if least <= most {
+		return
+	}
+	field, x := "tls_maximum_protocol_version", config.Error{Msg: "no handshake succeeds: the greatest version is below the least, " + version(least)}
+	if implied {
+		field, x = "tls_minimum_protocol_version", config.Error{Msg: "no handshake succeeds: this is above the greatest version, which is " + version(most) +
+			" for upstreams if nothing else is said", Advice: "tls_maximum_protocol_version: " + version(least)}
+	}
+	w.add(sure, x, "common_tls_context", "tls_params", field)
+}
+
+// version is the name of one of versionsOfTLS.
+func version(upper string) string { return strings.Replace(upper, "V", "v", 1) }

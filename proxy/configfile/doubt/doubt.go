@@ -21,7 +21,7 @@ func Of(f *configfile.File, root *configfile.Value, most int) []config.Error {
 	if root == nil {
 		root = configfile.ProtoNames(f)
 	}
-	w := walker{most: most, clusters: map[string]*configfile.Value{}}
+	w := walker{most: most, root: root, clusters: map[string]*configfile.Value{}}
 	w.prepare(root)
 	w.walk(root, "")
 	w.settle()
@@ -40,6 +40,7 @@ var (
 		".route.v3.RouteList":                               (*walker).routes,
 		".aggregate.v3.ClusterConfig":                       (*walker).aggregate,
 		".tls.v3.UpstreamTlsContext":                        (*walker).upstreamTLS,
+		".tls.v3.DownstreamTlsContext":                      (*walker).downstreamTLS,
 		".on_demand.v3.OnDemand":                            (*walker).otherClusters,
 	}
 	byKey = map[string]func(*walker, *configfile.Value){
@@ -52,6 +53,18 @@ var (
 		"odcds_config":                     (*walker).otherClusters,
 		"on_demand":                        (*walker).otherClusters,
 		"early_header_mutation_extensions": (*walker).otherPaths,
+		"typed_per_filter_config":          (*walker).perFilter,
+		"regex_rewrite":                    (*walker).substitution,
+		"host_rewrite_path_regex":          (*walker).substitution,
+		"regex_value_rewrite":              (*walker).substitution,
+		"prefix_ranges":                    (*walker).addressRange,
+		"source_prefix_ranges":             (*walker).addressRange,
+		"direct_source_prefix_ranges":      (*walker).addressRange,
+		"cidr_ranges":                      (*walker).addressRange,
+		"source_ip":                        (*walker).addressRange,
+		"remote_ip":                        (*walker).addressRange,
+		"direct_remote_ip":                 (*walker).addressRange,
+		"destination_ip":                   (*walker).addressRange,
 	}
 )
 
@@ -71,6 +84,8 @@ type walker struct {
 	classes  []class // of found
 	clusters map[string]*configfile.Value
 	names    []string // of clusters
+	root     *configfile.Value
+	filters  map[string]bool // their names, if somebody has asked
 	path     []step
 	count    [ofPath + 1]int
 	void     [ofPath + 1]bool

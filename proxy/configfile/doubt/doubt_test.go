@@ -44,6 +44,11 @@ func tcp(fields string) string {
 
 func clusters(list string) string { return "static_resources: {clusters: [" + list + "]}" }
 
+// ranges is a filter chain with ranges of addresses.
+func ranges(list string) string {
+	return good + "  listeners: [{filter_chains: [{filter_chain_match: {prefix_ranges: [{address_prefix: " + list + "}]}}]}]"
+}
+
 // tls is a cluster with TLS.
 func tls(kind, host, fields, more string) string {
 	return clusters(`{name: c, type: ` + kind + `, ` + strings.Replace(hosts, "127.0.0.1", host, 1) + `, transport_socket: {typed_config: {"@type": ` + types +
@@ -152,6 +157,65 @@ func TestOf(t *testing.T) {
 		{"a word of a route", routes("{match: {prefix: /}, route: {cluster: c, retry_policy: {retry_on: '5xx, 5xxx'}}}"), "'5xxx' is no condition of retries: it is ignored; did you mean '5xx'?"},
 		{"a word of a host", virtualHost("retry_policy: {retry_on: conect-failure}"), "did you mean 'connect-failure'?"},
 		{"all words", virtualHost("retry_policy: {retry_on: '5xx,gateway-error,reset,reset-before-request,connect-failure,envoy-ratelimited,retriable-4xx,refused-stream,retriable-status-codes,retriable-headers,http3-post-connect-failure,cancelled,deadline-exceeded,internal,resource-exhausted,unavailable,'}"), ""},
+
+		{"a filter that there is", routes("{match: {prefix: /}, redirect: {}, typed_per_filter_config: {r: {}}}"), ""},
+		{"one that there is not", routes("{match: {prefix: /}, redirect: {}, typed_per_filter_config: {s: {}}}"), `typed_per_filter_config.s: this is not used: no filter has the name 's'; did you mean 'r'?`},
+		{"none like it", virtualHost("typed_per_filter_config: {envoy.filters.http.cors: {}}"), "no filter has the name 'envoy.filters.http.cors'"},
+		{"one that may be missing", virtualHost("typed_per_filter_config: {s: {is_optional: true}, t: {disabled: true}}"), ""},
+		{"one of another manager", virtualHost("typed_per_filter_config: {s: {}}") + "x: {http_filters: [{name: s}]}\n", ""},
+
+		{"a star at the end", matches("prefix: /api/*"), "match.prefix: '*' is no wildcard here: only paths fit that have a '*' themselves; did you mean 'prefix: /api/'?"},
+		{"two of them", matches("path: /api/**"), "did you mean 'prefix: /api/'?"},
+		{"a star within", matches("path: /a/*/b.c"), `did you mean 'safe_regex: {regex: "/a/[^/]*/b\\.c"}'?`},
+		{"a template", matches("path: '/a/{id}'"), "'{id}' stands for nothing but itself here; templates are matched by a path_match_policy"},
+		{"braces in a word", matches("path: '/a{id}'"), ""},
+		{"the path of OPTIONS", matches("path: '*'"), ""},
+		{"a star in an expression", matches("safe_regex: {regex: '/a/*'}"), "'/*' of a regular expression fits slashes only; did you mean '/a/.*'?"},
+		{"another star", matches("safe_regex: {regex: '/a/.*/*'}", "safe_regex: {regex: '/b/.*'}"), ""},
+
+		{"a rewrite without a slash", routes("{match: {prefix: /a}, route: {cluster: c, prefix_rewrite: b}}"), "route.prefix_rewrite: the path becomes 'b...', and paths begin with '/'"},
+		{"redirects without one", routes("{match: {prefix: /a}, redirect: {path_redirect: b}}"), "redirect.path_redirect: the path becomes"},
+		{"with one", routes("{match: {prefix: /a}, redirect: {prefix_rewrite: /b}}, {match: {prefix: /b}, route: {cluster: c, prefix_rewrite: /}}"), ""},
+		{"a redirect to a URL", routes("{match: {prefix: /a}, redirect: {host_redirect: 'https://a.test/b'}}"), "a host called 'https://a.test/b': the scheme stands in scheme_redirect ('https'), a path in path_redirect; did you mean 'a.test'?"},
+		{"a redirect to a host", routes("{match: {prefix: /a}, redirect: {host_redirect: a.test}}"), ""},
+
+		{"a try longer than all", routes("{match: {prefix: /}, route: {cluster: c, timeout: 1s, retry_policy: {per_try_timeout: 1.5s}}}"), "per_try_timeout is not used: it is longer than the timeout of all tries together, 1s"},
+		{"longer than the default", routes("{match: {prefix: /}, route: {cluster: c, retry_policy: {per_try_timeout: 20s}}}"), "15s (the default)"},
+		{"as long", routes("{match: {prefix: /}, route: {cluster: c, timeout: 1s, retry_policy: {per_try_timeout: 1s}}}"), ""},
+		{"no timeout", routes("{match: {prefix: /}, route: {cluster: c, timeout: 0s, retry_policy: {per_try_timeout: 20s}}}"), ""},
+		{"that of the client", routes("{match: {prefix: /}, route: {cluster: c, max_stream_duration: {}, retry_policy: {per_try_timeout: 20s}}}"), ""},
+		{"no duration", routes("{match: {prefix: /}, route: {cluster: c, retry_policy: {per_try_timeout: 20m}}}"), ""},
+
+		{"hashes for nobody", routes("{match: {prefix: /}, route: {cluster: c, hash_policy: [{}]}}"), "route.hash_policy: hash_policy is not used: the cluster 'c' has the lb_policy ROUND_ROBIN"},
+		{"for several", routes("{match: {prefix: /}, route: {weighted_clusters: {clusters: [{name: c}, {name: c}]}, hash_policy: [{}]}}"), "hash_policy is not used"},
+		{"to choose one", routes("{match: {prefix: /}, route: {weighted_clusters: {use_hash_policy: true, clusters: [{name: c}]}, hash_policy: [{}]}}"), ""},
+		{"a ring", strings.Replace(routes("{match: {prefix: /}, route: {cluster: c, hash_policy: [{}]}}"), "{name: c,", "{name: c, lb_policy: ring_hash,", 1), ""},
+		{"another balancer", strings.Replace(routes("{match: {prefix: /}, route: {cluster: c, hash_policy: [{}]}}"), "{name: c,", "{name: c, load_balancing_policy: {},", 1), ""},
+		{"of a cluster of CDS", routes("{match: {prefix: /}, route: {cluster: d, hash_policy: [{}]}}") + cds, ""},
+
+		{"a group as elsewhere", routes("{match: {prefix: /}, route: {cluster: c, regex_rewrite: {pattern: {regex: '/a/(.*)'}, substitution: /b/$1}}}"), `'$1' is taken as it stands: a group is written \1`},
+		{"a dollar", routes("{match: {prefix: /}, route: {cluster: c, regex_rewrite: {pattern: {regex: '/a'}, substitution: /b/$1}}}"), ""},
+		{"a group that there is not", routes(`{match: {prefix: /}, route: {cluster: c, regex_rewrite: {pattern: {regex: '/a/(.*)'}, substitution: '/b/\2'}}}`), "nothing is replaced: '\\2' is a group that the regular expression has not, which has 1"},
+		{"groups that there are", routes(`{match: {prefix: /}, route: {cluster: c, regex_rewrite: {pattern: {regex: '/a/(.*)'}, substitution: '/b/\1\0\\2'}}}`), ""},
+
+		{"a port that is taken off", manager(router+`, strip_any_host_port: true, route_config: {virtual_hosts: [{domains: ["a:80"]}]}`, ""), "virtual_hosts[0].domains[0]: no request comes here by the domain 'a:80': strip_any_host_port takes the port off first; did you mean 'a'?"},
+		{"by the routes", manager(router+`, route_config: {ignore_port_in_host_matching: true, virtual_hosts: [{domains: ["[::1]:80"]}]}`, ""), "did you mean '[::1]'?"},
+		{"beside that without", manager(router+`, strip_any_host_port: true, route_config: {virtual_hosts: [{domains: ["a:80", a]}]}`, ""), ""},
+		{"addresses", manager(router+`, strip_any_host_port: true, route_config: {virtual_hosts: [{domains: ["::1", "a:", ":80", "a:b"]}]}`, ""), ""},
+
+		{"a range that is too narrow", ranges("10.0.0.0, prefix_len: 40"), "prefix_ranges[0].prefix_len: an address of IPv4 has 32 bits: a prefix_len of 40 is taken as 32"},
+		{"a range of all", ranges("10.0.0.0"), "every address is in this range: without a prefix_len it is 0; did you mean 'prefix_len: 32'?"},
+		{"ranges", ranges("10.0.0.0, prefix_len: 32}, {address_prefix: '::', prefix_len: 128}, {address_prefix: 0.0.0.0"), ""},
+
+		{"versions without one between", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {system_root_certs: {}}, tls_params: {tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_2}}", ""),
+			"tls_params.tls_maximum_protocol_version: no handshake succeeds: the greatest version is below the least, TLSv1_3"},
+		{"the greatest is implied", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {system_root_certs: {}}, tls_params: {tls_minimum_protocol_version: TLSv1_3}}", ""),
+			"tls_params.tls_minimum_protocol_version: no handshake succeeds: this is above the greatest version, which is TLSv1_2 for upstreams if nothing else is said; tls_maximum_protocol_version: TLSv1_3"},
+		{"one version", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {system_root_certs: {}}, tls_params: {tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_3}}", ""), ""},
+		{"for clients", good + "  listeners: [{x: {\"@type\": " + types + "transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: {tls_params: {tls_minimum_protocol_version: TLSv1_3}}}}]", ""},
+		{"too old for clients", good + "  listeners: [{x: {\"@type\": " + types + "transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: {tls_params: {tls_maximum_protocol_version: TLSv1_1}}}}]", "the greatest version is below the least, TLSv1_2"},
+
+		{"options that nobody uses", clusters("{name: c, " + hosts + ", typed_extension_protocol_options: {envoy.upstreams.http.http_protocol_options: {}}}"), "nothing uses options of this name; did you mean 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'?"},
 
 		{"no validation", tls("STATIC", "127.0.0.1", "sni: a", ""), nobody},
 		{"an empty one", tls("STATIC", "127.0.0.1", "sni: a, common_tls_context: {validation_context: {}}", ""), nobody},

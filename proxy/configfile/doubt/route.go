@@ -16,6 +16,7 @@ func (w *walker) manager(v *configfile.Value) {
 		w.add(sure, config.Error{Msg: "there are no http_filters, so nothing answers requests, not even direct responses: each of them hangs; " +
 			"envoy.filters.http.router is the last one"})
 	}
+	w.ports(v)
 }
 
 // virtualHost is one of a route configuration.
@@ -79,7 +80,10 @@ func (w *walker) route(v *configfile.Value) { w.routeAt(v, nil) }
 func (w *walker) routeAt(r *configfile.Value, at []any) {
 	if key, why := impossible(r.Get("match")); why != "" {
 		w.add(ofPath, config.Error{Msg: why}, with(at, "match", key)...)
+	} else if key, x := literally(r.Get("match")); key != "" {
+		w.add(ofPath, x, with(at, "match", key)...)
 	}
+	w.action(r, at)
 	const effect = "requests fail"
 	action := r.Get("route")
 	w.named(action.Str("cluster"), effect, with(at, "route", "cluster")...)
