@@ -27,7 +27,7 @@ configuration that is to run elsewhere, --allow-missing-files makes notes of the
 What is missing is named by its message; docs/compat.md has each one with its extension.
 
 A file - is standard input. Of folders, all files are looked at whose names end in .yaml, .yml, .json, .pb or .pb_text and that hold a bootstrap.
-With --output json the result is for editors and CI.`
+With --output json the result is for editors and CI; docs/json.md has its keys, which stay.`
 
 func checkCommand() *cobra.Command {
 	var r reading

@@ -33,6 +33,7 @@ type flags struct {
 
 	// What Envoy does not have: only "dragoman proxy" knows these.
 	watch, configEnv bool
+	text             []byte // what the file held at the start, with watch
 
 	program string // the command as usage shows it
 	own     bool   // it is the command's own name, not envoy

@@ -90,7 +90,12 @@ func loadOptions(f *flags, l *appLog) proxy.LoadOptions {
 
 // build reads the configuration and makes the proxy.
 func build(f *flags, l *appLog) (*proxy.Proxy, error) {
-	b, err := proxy.LoadWith(f.configPath, loadOptions(f, l))
+	o := loadOptions(f, l)
+	if f.watch { // a change is one of this
+		f.text, _ = os.ReadFile(f.configPath)
+		o.Data = f.text
+	}
+	b, err := proxy.LoadWith(f.configPath, o)
 	if err != nil {
 		return nil, err
 	}

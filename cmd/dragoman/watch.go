@@ -52,7 +52,7 @@ func (w *watch) run(ctx context.Context) {
 	if !w.f.watch {
 		return
 	}
-	w.serving, _ = os.ReadFile(w.f.configPath)
+	w.serving = w.f.text
 	w.seen, w.settled = w.serving, w.serving
 	select {
 	case <-w.p.Ready():
@@ -127,10 +127,10 @@ func (w *watch) apply(ctx context.Context) {
 		w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
 	}
 	warnOfDoubts(w.log, next)
-	b, err := proxy.LoadWith(w.f.configPath, loadOptions(w.f, w.l))
+	b, err := proxy.LoadWith(w.f.configPath, w.load())
 	if err != nil {
 		w.p.ReloadRefused()
-		w.log.Error("the configuration file changed again", "error", err)
+		w.log.Error("the changed configuration is not applied", "error", err)
 		return
 	}
 	r, err := w.p.Reload(ctx, b)
@@ -149,6 +149,13 @@ func (w *watch) apply(ctx context.Context) {
 		return
 	}
 	w.log.Info(fmt.Sprintf("the changed configuration serves; clusters, listeners and secrets that were added, replaced or removed: %d", r.Changed))
+}
+
+// load says how the settled file is read: what is checked, compared and applied is the same, whatever becomes of the file meanwhile.
+func (w *watch) load() proxy.LoadOptions {
+	o := loadOptions(w.f, w.l)
+	o.Data = w.settled
+	return o
 }
 
 func (w *watch) parse(data []byte) (*configfile.File, error) { return parseFile(w.f, data) }
@@ -197,7 +204,7 @@ func warnAtStart(f *flags, l *appLog) {
 // refusal says why a proxy would not run the file, nil if it would.
 func (w *watch) refusal() error {
 	set, _ := withoutExtensions(standard.All(), w.f.disabledExtensions)
-	r := proxy.Check(w.f.configPath, loadOptions(w.f, w.l), checkOptions(w.f, set)...)
+	r := proxy.Check(w.f.configPath, w.load(), checkOptions(w.f, set)...)
 	var list []error
 	for i := range r.Problems {
 		list = append(list, &r.Problems[i])

@@ -41,7 +41,8 @@ type watching struct {
 	p    *proxy.Proxy
 }
 
-func startWatching(t *testing.T) *watching {
+// startWatching starts one; built are called when it was built.
+func startWatching(t *testing.T, built ...func(*watching)) *watching {
 	dir := t.TempDir()
 	x := &watching{t: t, path: filepath.Join(dir, "a.yaml"), log: filepath.Join(dir, "log"), tick: make(chan time.Time), idle: make(chan struct{})}
 	x.write(watched)
@@ -55,6 +56,9 @@ func startWatching(t *testing.T) *watching {
 	}
 	if x.p, err = build(f, l); err != nil {
 		t.Fatal(err)
+	}
+	for _, do := range built {
+		do(x)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -227,7 +231,7 @@ func TestWatch(t *testing.T) {
 	defer taken.Close()
 	x.write(strings.Replace(watched, "port_value: 0", fmt.Sprint("port_value: ", taken.Addr().(*net.TCPAddr).Port), 1))
 	x.looks(2)
-	if said := x.said(); !strings.Contains(said, "not all of the changed configuration could be applied") || !strings.Contains(said, "address already in use") {
+	if said := x.said(); !strings.Contains(said, "not all of the changed configuration could be applied") || !strings.Contains(said, "Address already in use") {
 		t.Error(said)
 	}
 	if all := x.p.Stats(); !strings.Contains(all, "\nserver.dragoman.reload.partial: 2\n") {
@@ -240,5 +244,14 @@ func TestWatch(t *testing.T) {
 	within(t, "the end of a look", x.idle)
 	if said := x.said(); !strings.Contains(said, "has not changed since it was refused") {
 		t.Error(said)
+	}
+}
+
+// A file that changes after it was read, and before the first look at it, is a change.
+func TestWatchBeforeTheFirstLook(t *testing.T) {
+	x := startWatching(t, func(x *watching) { x.write(strings.Replace(watched, "inline_string: one", "inline_string: two", 1)) })
+	x.looks(2)
+	if said := x.said(); !strings.Contains(said, "inline_string: one -> two") || x.get() != "two" {
+		t.Errorf("%s\n%s", x.get(), said)
 	}
 }
