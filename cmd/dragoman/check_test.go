@@ -250,13 +250,13 @@ func TestCheckFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	health := watched + "\n  clusters: [{name: c, health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]}]"
-	write("h1.yaml", health)
-	write("h2.yaml", health)
-	write("h3.yaml", health+"\nnode: {id: x, cluster: x}\ndynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{google_grpc: {target_uri: c, stat_prefix: c}}]}}")
+	load := watched + "\n  clusters: [{name: c, lrs_server: {self: {}}}]"
+	write("h1.yaml", load)
+	write("h2.yaml", load)
+	write("h3.yaml", load+"\nnode: {id: x, cluster: x}\ndynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{google_grpc: {target_uri: c, stat_prefix: c}}]}}")
 	_, out, _ = command(t, "", "check", "-q", dir)
 	if !strings.Contains(out, "\n1 of 7 configurations run; 2 other files hold no bootstrap\n  refused: 1 of them, for mistakes that Envoy refuses too\n"+
-		"  missing in 3 of them: field clusters[].health_checks\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n  missing in 1 of them: field dynamic_resources.ads_config.grpc_services[].google_grpc\n") {
+		"  missing in 3 of them: field clusters[].lrs_server\n  missing in 2 of them: envoy.extensions.filters.http.wasm.v3.Wasm\n  missing in 1 of them: field dynamic_resources.ads_config.grpc_services[].google_grpc\n") {
 		t.Error(out)
 	}
 	for _, name := range []string{"h1.yaml", "h2.yaml", "h3.yaml"} {
