@@ -57,6 +57,7 @@ var (
 		"regex_rewrite":                    (*walker).substitution,
 		"host_rewrite_path_regex":          (*walker).substitution,
 		"regex_value_rewrite":              (*walker).substitution,
+		"range_match":                      (*walker).numberRange,
 		"prefix_ranges":                    (*walker).addressRange,
 		"source_prefix_ranges":             (*walker).addressRange,
 		"direct_source_prefix_ranges":      (*walker).addressRange,

@@ -203,6 +203,8 @@ func TestOf(t *testing.T) {
 		{"beside that without", manager(router+`, strip_any_host_port: true, route_config: {virtual_hosts: [{domains: ["a:80", a]}]}`, ""), ""},
 		{"addresses", manager(router+`, strip_any_host_port: true, route_config: {virtual_hosts: [{domains: ["::1", "a:", ":80", "a:b"]}]}`, ""), ""},
 
+		{"numbers that there are not", matches("prefix: /, headers: [{name: a, range_match: {start: 5, end: 5}}]"), "headers[0].range_match: no number is in this range"},
+		{"numbers", matches("prefix: /, headers: [{name: a, range_match: {end: 5}}]"), ""},
 		{"a range that is too narrow", ranges("10.0.0.0, prefix_len: 40"), "prefix_ranges[0].prefix_len: an address of IPv4 has 32 bits: a prefix_len of 40 is taken as 32"},
 		{"a range of all", ranges("10.0.0.0"), "every address is in this range: without a prefix_len it is 0; did you mean 'prefix_len: 32'?"},
 		{"ranges", ranges("10.0.0.0, prefix_len: 32}, {address_prefix: '::', prefix_len: 128}, {address_prefix: 0.0.0.0"), ""},

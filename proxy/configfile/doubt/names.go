@@ -1,6 +1,7 @@
 package doubt
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -71,6 +72,15 @@ func (w *walker) addressRange(v *configfile.Value) {
 		w.add(sure, config.Error{Msg: "every address is in this range: without a prefix_len it is 0", Suggestion: "prefix_len: " + strconv.Itoa(a.BitLen())})
 	case err == nil && n > uint64(a.BitLen()):
 		w.add(sure, config.Error{Msg: "an address of IPv4 has 32 bits: a prefix_len of " + text + " is taken as 32"}, "prefix_len")
+	}
+}
+
+// numberRange is a range of numbers, whose end is not in it.
+func (w *walker) numberRange(v *configfile.Value) {
+	start, err1 := strconv.ParseInt(cmp.Or(v.Str("start"), "0"), 10, 64)
+	end, err2 := strconv.ParseInt(cmp.Or(v.Str("end"), "0"), 10, 64)
+	if err1 == nil && err2 == nil && end <= start {
+		w.add(sure, config.Error{Msg: "no number is in this range: the end is not in it, and not above the start"})
 	}
 }
 

@@ -23,7 +23,9 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 		return
 	}
 	top := len(e.path) - 1
-	e.path[top] = frame{name: key, index: -1}
+	if e.path[top] = (frame{name: key, index: -1}); strings.ContainsAny(key, ".[") {
+		e.path[top] = frame{key: e.tree.Key(c), index: -1}
+	}
 	names := m.fieldNames()
 	x := Error{
 		Kind:       UnknownField,
@@ -57,8 +59,8 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 			x.Suggestion = cmp.Or(nearest(key, names), shorter(key, names))
 		}
 	}
-	if x.Elsewhere == "" && x.Suggestion == "" && x.Advice == "" {
-		e.form(n, c, m, &x)
+	if x.Elsewhere == "" && x.Suggestion == "" && x.Advice == "" && e.form(n, c, m, &x) && !e.opts.AllowUnknownFields && e.unknownBefore(n, c, m) {
+		return // told with the first of them
 	}
 	if x.Elsewhere == "" && x.Suggestion == "" && x.Allowed == "" && x.Advice == "" {
 		switch alike, sure := byWords(key, names); {
@@ -73,18 +75,23 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 	e.unknown(c, e.tree.KeyPos, x)
 }
 
-// form says of the key c of the map n, which m has not, in which form what it says stands in m, if that is known.
-func (e *encoder) form(n, c yamlpos.Node, m *message, x *Error) {
+// form says of the key c of the map n, which m has not, in which form what it says stands in m, if that is known. It tells whether that
+// is a list in the place of all of n.
+func (e *encoder) form(n, c yamlpos.Node, m *message, x *Error) (all bool) {
 	t := e.tree
 	if len(t.Key(n)) > 0 && len(e.path) > 1 && e.path[len(e.path)-2].index == 0 { // a map in the place of a list
 		if list := e.asList(c, m); list != "" {
 			x.Advice = "a list is wanted here: " + list
 		}
-		return
+		return x.Advice != ""
 	}
 	if pair := pairs[m.name]; pair != nil && t.Len(n) == 1 && t.Kind(c) < yamlpos.Map {
 		x.Suggestion = pair(string(t.Key(c)), string(t.Text(c)))
 	}
+	if _, named := t.Child(n, "name"); m.fields["name"] != nil && !named && strings.Contains(string(t.Key(c)), ".") && (t.Kind(c) == yamlpos.Map || t.Kind(c) == yamlpos.Null) {
+		x.Suggestion, x.Advice = "name", "as name: "+string(t.Key(c))
+	}
+	return false
 }
 
 // untyped tells whether n lacks the typed_config that m has.
@@ -145,7 +152,7 @@ func (e *encoder) unwrapped(n yamlpos.Node, m *message) (f string, keys []string
 			continue
 		}
 		in := e.schema.messageOf(x)
-		if _, written := t.Child(n, name); written || in.special != plainMessage || slices.ContainsFunc(keys, func(k string) bool { return in.fields[k] == nil }) {
+		if v, written := t.Child(n, name); written && t.Kind(v) != yamlpos.Null || in.special != plainMessage || slices.ContainsFunc(keys, func(k string) bool { return in.fields[k] == nil }) {
 			continue
 		}
 		if f != "" {

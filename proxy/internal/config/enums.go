@@ -51,7 +51,7 @@ var otherWords = map[string]string{
 	"INTERNAL": "SAME_IP_OR_LOOPBACK", "LOCAL": "SAME_IP_OR_LOOPBACK",
 	"ORIGINAL_DST_LB": "CLUSTER_PROVIDED", "P2C": "LEAST_REQUEST", "LEAST_CONN": "LEAST_REQUEST", "LEAST_CONNECTIONS": "LEAST_REQUEST",
 	">=": "GE", "<=": "LE", "=": "EQ", "==": "EQ", "!=": "NE",
-	"DOWN": "UNHEALTHY", "UP": "HEALTHY", "HI": "HIGH", "PERCENT": "HUNDRED",
+	"DOWN": "UNHEALTHY", "UP": "HEALTHY", "HI": "HIGH", "NONE": "ACCEPT_UNTRUSTED", "PERCENT": "HUNDRED",
 }
 
 // numberNames are words for numbers that people write in place of them.

@@ -79,8 +79,22 @@ func orOther(name string, data []byte, err error) error {
 		}
 		return err
 	}
+	if line := lineOf(data, x.Line); bytes.Contains(line, []byte("{{")) || bytes.Contains(line, []byte("{%")) {
+		x.Advice = "the file seems to be a template, which something has to fill in first"
+		return err
+	}
 	if rest := bytes.TrimSpace(data); formByName(name) == "JSON" && (bytes.HasPrefix(rest, []byte("//")) || bytes.HasPrefix(rest, []byte("/*")) || bytes.HasPrefix(rest, []byte("#"))) {
 		x.Advice = "JSON has no comments; YAML has, in a file whose name ends in .yaml"
 	}
 	return err
+}
+
+// lineOf is a line of a text, counted from 1, without its end.
+func lineOf(data []byte, n int) []byte {
+	for line := range bytes.Lines(data) {
+		if n--; n == 0 {
+			return bytes.TrimRight(line, "\r\n")
+		}
+	}
+	return nil
 }

@@ -15,6 +15,9 @@ var pairs = map[string]func(key, value string) string{
 	"envoy.config.core.v3.HeaderValueOption":      func(k, v string) string { return "{header: " + headerForm(k+":"+v) + "}" },
 	"envoy.config.route.v3.HeaderMatcher":         exactForm,
 	"envoy.config.route.v3.QueryParameterMatcher": exactForm,
+	"envoy.config.metrics.v3.TagSpecifier": func(k, v string) string {
+		return "{tag_name: " + scalarText(k) + ", fixed_value: " + scalarText(v) + "}"
+	},
 }
 
 func exactForm(k, v string) string {
@@ -61,6 +64,11 @@ var forms = map[string]func(text string) string{
 	"envoy.config.trace.v3.Tracing.Http":                        filterForm,
 	"envoy.config.listener.v3.FilterChainMatch":                 matchForm,
 	"envoy.config.endpoint.v3.LocalityLbEndpoints":              listed("lb_endpoints", inside("endpoint", inside("address", addressForm))),
+	"envoy.config.bootstrap.v3.Admin":                           inside("address", addressForm),
+	"envoy.config.core.v3.PathConfigSource":                     field1("path"),
+	"envoy.config.cluster.v3.LoadBalancingPolicy":               balancerForm,
+	"envoy.config.route.v3.RouteAction.MaxStreamDuration":       durationForm("max_stream_duration"),
+	"envoy.config.route.v3.Decorator":                           field1("operation"),
 	"envoy.type.v3.Int64Range":                                  rangeOfOne,
 	"envoy.extensions.filters.common.fault.v3.FaultDelay":       durationForm("fixed_delay"),
 	"envoy.config.route.v3.DirectResponseAction":                responseForm,
@@ -296,4 +304,12 @@ func durationForm(field string) func(string) string {
 		}
 		return ""
 	}
+}
+
+// balancerForm: ROUND_ROBIN, which is a value of another field.
+func balancerForm(text string) string {
+	if only(text, "_") {
+		return "lb_policy: " + strings.ToUpper(text)
+	}
+	return ""
 }

@@ -22,9 +22,15 @@ var oldNames = map[string]map[string]oldName{
 		"http3_protocol_options": {"explicit_http_config", "as {http3_protocol_options: {...}}"},
 	},
 	"envoy.extensions.transport_sockets.tls.v3.TlsCertificate": {
-		"cert_chain":  {"certificate_chain", ""},
-		"cert":        {"certificate_chain", ""},
-		"certificate": {"certificate_chain", ""},
+		"key_file":               {"private_key", "as {filename: ...}"},
+		"private_key_file":       {"private_key", "as {filename: ...}"},
+		"cert_file":              {"certificate_chain", "as {filename: ...}"},
+		"certificate_file":       {"certificate_chain", "as {filename: ...}"},
+		"cert_chain_file":        {"certificate_chain", "as {filename: ...}"},
+		"certificate_chain_file": {"certificate_chain", "as {filename: ...}"},
+		"cert_chain":             {"certificate_chain", ""},
+		"cert":                   {"certificate_chain", ""},
+		"certificate":            {"certificate_chain", ""},
 	},
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {
 		"virtual_hosts": {"route_config", "as {virtual_hosts: [...]}"},
@@ -50,6 +56,7 @@ var oldNames = map[string]map[string]oldName{
 		"length":  {"prefix_len", ""},
 	},
 	"envoy.config.route.v3.DirectResponseAction": {
+		"headers":       {"", "the route has response_headers_to_add"},
 		"code":          {"status", ""},
 		"response_code": {"status", ""},
 	},
@@ -60,12 +67,18 @@ var oldNames = map[string]map[string]oldName{
 		"max_retries":          {"thresholds", "as [{max_retries: ...}]"},
 	},
 	"envoy.config.bootstrap.v3.Bootstrap": {
+		"listener":           {"static_resources", "as {listeners: [...]}"},
+		"cluster":            {"static_resources", "as {clusters: [...]}"},
+		"concurrency":        {"", "it is a flag: --concurrency"},
+		"log_level":          {"", "it is a flag: --log-level"},
+		"base_id":            {"", "it is a flag: --base-id"},
 		"resources":          {"", "this is a response of a control plane: the path_config_source of a cds_config, lds_config or another reads it"},
 		"version_info":       {"", "this is a response of a control plane: the path_config_source of a cds_config, lds_config or another reads it"},
 		"runtime":            {"layered_runtime", "as a layer with a disk_layer"},
 		"rate_limit_service": {"", "the rate limit filter has a rate_limit_service of its own"},
 	},
 	"envoy.config.cluster.v3.Cluster": {
+		"weight":                            {"", "weights are of endpoints (load_balancing_weight) and of weighted_clusters in a route"},
 		"sni":                               {"transport_socket", "sni stands in a typed_config of " + upstreamTLS},
 		"retry_policy":                      {"", "retries are of routes: the route of each has a retry_policy"},
 		"timeout":                           {"connect_timeout", "the timeout of a request is that of its route"},
@@ -139,13 +152,18 @@ var oldNames = map[string]map[string]oldName{
 		"sni_domains": {"server_names", ""},
 	},
 	"envoy.config.route.v3.RouteMatch": {
-		"methods":       {"headers", `as [{name: ":method", string_match: {safe_regex: {regex: "GET|POST"}}}]`},
-		"uri":           {"prefix", "or path, path_separated_prefix, safe_regex"},
-		"path_template": {"path_match_policy", "of envoy.path.match.uri_template.uri_template_matcher"},
-		"path_prefix":   {"prefix", ""},
-		"regex":         {"safe_regex", "as {regex: ...}"},
-		"method":        {"headers", `as [{name: ":method", string_match: {exact: ...}}]`},
-		"host":          {"headers", "hosts are the domains of a virtual host"},
+		"ignore_case":      {"case_sensitive", "as false"},
+		"case_insensitive": {"case_sensitive", "as false"},
+		"hosts":            {"", hostsAdvice},
+		"domain":           {"", hostsAdvice},
+		"domains":          {"", hostsAdvice},
+		"methods":          {"headers", `as [{name: ":method", string_match: {safe_regex: {regex: "GET|POST"}}}]`},
+		"uri":              {"prefix", "or path, path_separated_prefix, safe_regex"},
+		"path_template":    {"path_match_policy", "of envoy.path.match.uri_template.uri_template_matcher"},
+		"path_prefix":      {"prefix", ""},
+		"regex":            {"safe_regex", "as {regex: ...}"},
+		"method":           {"headers", `as [{name: ":method", string_match: {exact: ...}}]`},
+		"host":             {"headers", "hosts are the domains of a virtual host"},
 	},
 	"envoy.config.route.v3.HeaderMatcher": {
 		"key":         {"name", ""},
@@ -166,9 +184,14 @@ var oldNames = map[string]map[string]oldName{
 		"enabled":            {"filter_enabled", "as {default_value: {numerator: 100}}"},
 	},
 	"envoy.config.route.v3.Route": {
+		"return": {"direct_response", "as {status: ...}"},
 		"method": {"match", `it has headers: [{name: ":method", string_match: {exact: ...}}]`},
 	},
 	"envoy.config.route.v3.RouteAction": {
+		"backend":               {"cluster", ""},
+		"destination":           {"cluster", ""},
+		"upstream":              {"cluster", ""},
+		"service":               {"cluster", ""},
 		"request_timeout":       {"timeout", ""},
 		"use_websocket":         {"upgrade_configs", "as [{upgrade_type: websocket}]"},
 		"retries":               {"retry_policy", "as {retry_on: ..., num_retries: ...}"},
@@ -241,12 +264,31 @@ var oldNames = map[string]map[string]oldName{
 		"allow_origin_string_match": {"", corsAdvice},
 		"allow_origin":              {"", corsAdvice},
 	},
+	"envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext": {
+		"insecure_skip_verify": {"", "without a validation_context nobody is verified"},
+		"auto_sni":             {"auto_host_sni", "auto_sni is of upstream_http_protocol_options, and takes the name of each request"},
+	},
+	"envoy.config.route.v3.RedirectAction": {
+		"url":         {"host_redirect", "and scheme_redirect, path_redirect"},
+		"status":      {"response_code", "as MOVED_PERMANENTLY"},
+		"status_code": {"response_code", "as MOVED_PERMANENTLY"},
+		"code":        {"response_code", "as MOVED_PERMANENTLY"},
+	},
+	"envoy.config.route.v3.RetryPolicy": {
+		"timeout": {"per_try_timeout", ""},
+	},
+	"envoy.config.bootstrap.v3.Bootstrap.DynamicResources": {
+		"rds_config": {"", "routes come by rds in an http_connection_manager"},
+		"sds_config": {"", "secrets come by an sds_config where they are used"},
+		"eds_config": {"", "endpoints come by the eds_config in eds_cluster_config of a cluster"},
+	},
 	"envoy.extensions.transport_sockets.tls.v3.CommonTlsContext": {
 		"tls_certificate": {"tls_certificates", "as a list"},
 	},
 }
 
 const (
+	hostsAdvice   = "hosts are the domains of a virtual host"
 	corsAdvice    = "the policy stands in typed_per_filter_config of a route or a virtual host, with the @type " + typePrefix + "envoy.extensions.filters.http.cors.v3.CorsPolicy"
 	upstreamTLS   = typePrefix + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 	downstreamTLS = typePrefix + "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
@@ -260,6 +302,10 @@ func (m *message) byOldName(key string, x *Error) bool {
 	}
 	if m.name == "envoy.config.core.v3.Metadata" {
 		x.Suggestion, x.Advice = "filter_metadata", "as {"+scalarText(key)+": {...}}"
+		return true
+	}
+	if m.name == "envoy.config.route.v3.WeightedCluster" && nearest(key, m.fieldNames()) == "" {
+		x.Suggestion, x.Advice = "clusters", "as [{name: "+scalarText(key)+", weight: ...}]"
 		return true
 	}
 	for name, old := range oldNames[m.name] {

@@ -156,8 +156,7 @@ func about(list []*Error, path string) bool {
 
 // standsFor tells whether what should be at path is what has the unknown name: it is misspelt, or at the wrong place, and not missing.
 func (e *Error) standsFor(path string) bool {
-	i := strings.LastIndexByte(e.Path, '.')
-	parent, key := e.Path[:max(0, i)], e.Path[i+1:]
+	parent, key := lastStep(e.Path)
 	switch {
 	case strings.HasPrefix(e.Suggestion, "{"): // all of the map in another form
 		return within(path, parent)
@@ -173,10 +172,22 @@ func (e *Error) standsFor(path string) bool {
 
 // mysterious tells whether what is missing at path may be what has a name in the same message that means nothing.
 func mysterious(list []*Error, path string) bool {
-	parent := path[:max(0, strings.LastIndexByte(path, '.'))]
+	parent, _ := lastStep(path)
 	return slices.ContainsFunc(list, func(x *Error) bool {
-		return x.Kind == UnknownField && x.Suggestion == "" && x.Elsewhere == "" && x.Path[:max(0, strings.LastIndexByte(x.Path, '.'))] == parent
+		in, _ := lastStep(x.Path)
+		return x.Kind == UnknownField && x.Suggestion == "" && x.Elsewhere == "" && in == parent
 	})
+}
+
+// lastStep cuts the last field, or the last key in brackets, off a path.
+func lastStep(path string) (parent, key string) {
+	if strings.HasSuffix(path, `"]`) {
+		if i := strings.LastIndex(path, `["`); i >= 0 {
+			return path[:i], path[i:]
+		}
+	}
+	i := strings.LastIndexByte(path, '.')
+	return path[:max(0, i)], path[i+1:]
 }
 
 // within tells whether path is that of a field at or below parent.

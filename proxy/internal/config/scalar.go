@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,6 +112,9 @@ func (e *encoder) meantText(n yamlpos.Node, f *field) string {
 	const most = 20
 	var parts []string
 	for c, end := t.First(n), t.End(n); c < end && len(parts) < most; c = t.End(c) {
+		if t.Kind(n) == yamlpos.Map && !slices.Contains(textKeys, string(t.Key(c))) {
+			return ""
+		}
 		if t.Kind(c) >= yamlpos.Map || t.Kind(c) == yamlpos.Null {
 			return ""
 		}
@@ -121,6 +125,9 @@ func (e *encoder) meantText(n yamlpos.Node, f *field) string {
 	}
 	return ""
 }
+
+// textKeys are keys under which a text stands that is one by itself elsewhere.
+var textKeys = []string{"name", "key", "value", "id", "path", "exact", "prefix", "inline_string", "cluster"}
 
 func (e *encoder) boolean(n yamlpos.Node) (v, ok bool) {
 	switch t := e.tree; t.Kind(n) {

@@ -38,7 +38,7 @@ func (c *compiler) cluster(e *Entry, a *routev3.RouteAction, resp [][]mutation) 
 		}
 		return c.plugin(e, p)
 	}
-	return config.At("cluster_specifier", errors.New("cluster_specifier is required"))
+	return errors.New("cluster_specifier is required")
 }
 
 func (c *compiler) bind(e *Entry, name string) error {
