@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,8 +32,18 @@ type watch struct {
 
 	seen    []byte // the file when it was last looked at
 	settled []byte // the last one that was taken or refused
-	serving []byte // what the proxy serves; as text, which takes less than what it is parsed into
+	serving []byte // what the proxy serves, but for what is outstanding; as text, which takes less than what it is parsed into
+
+	outstanding []string // what could not be applied of serving
+	restart     []string // what of serving waits for a restart
+	pause, left int      // looks between two tries of what is outstanding, and until the next one
 }
+
+// The shortest and the longest pause between two tries of what could not be applied, in looks: a second, a bit more than a minute.
+const (
+	shortestPause = 2
+	longestPause  = 128
+)
 
 func newWatch(f *flags, l *appLog, p *proxy.Proxy) *watch {
 	return &watch{f: f, p: p, l: l, log: l.set.Logger("config"), now: make(chan struct{}, 1),
@@ -86,9 +97,7 @@ func (w *watch) check(ctx context.Context, atOnce bool) {
 	same := bytes.Equal(data, w.seen)
 	w.seen = data
 	if bytes.Equal(data, w.settled) {
-		if atOnce { // somebody has asked
-			w.log.Info(w.unchanged())
-		}
+		w.again(ctx, atOnce)
 		return
 	}
 	if !same && !atOnce {
@@ -98,12 +107,24 @@ func (w *watch) check(ctx context.Context, atOnce bool) {
 	w.apply(ctx)
 }
 
-// unchanged says what there is to say of a file that is as it was.
-func (w *watch) unchanged() string {
-	if bytes.Equal(w.settled, w.serving) {
-		return "the configuration file has not changed: it is what serves"
+// again is for a file that is as it was: what could not be applied of it is tried again, when somebody asks and from time to time.
+func (w *watch) again(ctx context.Context, asked bool) {
+	serves := bytes.Equal(w.settled, w.serving)
+	if serves && len(w.outstanding) > 0 {
+		if w.left--; asked || w.left <= 0 {
+			w.serve(ctx, asked)
+		}
+		return
 	}
-	return "the configuration file has not changed since it was refused; the proxy goes on with what it has"
+	switch {
+	case !asked:
+	case !serves:
+		w.log.Info("the configuration file has not changed since it was refused; the proxy goes on with what it has")
+	case len(w.restart) > 0:
+		w.log.Info("the configuration file has not changed: it is what serves, but for what waits for a restart: " + strings.Join(w.restart, ", "))
+	default:
+		w.log.Info("the configuration file has not changed: it is what serves")
+	}
 }
 
 // apply checks the file, tells what it changes, and makes the proxy serve that.
@@ -119,14 +140,26 @@ func (w *watch) apply(ctx context.Context) {
 	}
 	if old, err := w.parse(w.serving); err == nil {
 		changes := configfile.Diff(old, next)
-		if len(changes) == 0 {
+		switch {
+		case len(changes) == 0 && len(w.outstanding) > 0:
+			w.log.Info("the configuration file has changed, what it says has not; what could not be applied is tried again")
+		case len(changes) == 0:
 			w.log.Info("the configuration file has changed, what it says has not")
 			w.serving = w.settled
 			return
+		default:
+			w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
 		}
-		w.log.Info("the configuration has changed:\n" + strings.TrimRight(diffText(changes, false), "\n"))
 	}
 	warnOfDoubts(w.log, next)
+	w.pause = 0
+	w.serve(ctx, true)
+}
+
+// serve makes the proxy serve the settled file. If tell is false, it tells nothing that it has told before.
+func (w *watch) serve(ctx context.Context, tell bool) {
+	w.pause = min(max(2*w.pause, shortestPause), longestPause)
+	w.left = w.pause
 	b, err := proxy.LoadWith(w.f.configPath, w.load())
 	if err != nil {
 		w.p.ReloadRefused()
@@ -140,11 +173,19 @@ func (w *watch) apply(ctx context.Context) {
 		return
 	}
 	w.serving = w.settled
+	before := w.outstanding
+	w.outstanding, w.restart = nil, r.NeedRestart
+	for _, err := range r.Errors {
+		w.outstanding = append(w.outstanding, err.Error())
+	}
+	if !tell && slices.Equal(before, w.outstanding) {
+		return
+	}
 	if len(r.NeedRestart) > 0 {
 		w.log.Warn("what is set at the start only stays as it was, until a restart: " + strings.Join(r.NeedRestart, ", "))
 	}
 	if len(r.Errors) > 0 {
-		w.log.Error("not all of the changed configuration could be applied; the old serves on there:\n" + errors.Join(r.Errors...).Error())
+		w.log.Error("not all of the changed configuration could be applied; the old serves on there, and it is tried again from time to time and at a SIGHUP:\n" + strings.Join(w.outstanding, "\n"))
 		w.log.Warn(fmt.Sprintf("the changed configuration serves in part; clusters, listeners and secrets that were added, replaced or removed: %d", r.Changed))
 		return
 	}

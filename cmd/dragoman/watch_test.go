@@ -255,3 +255,90 @@ func TestWatchBeforeTheFirstLook(t *testing.T) {
 		t.Errorf("%s\n%s", x.get(), said)
 	}
 }
+
+// What could not be applied stays outstanding until it serves: it is tried again when somebody asks, with any change, and from time to time.
+func TestWatchOutstanding(t *testing.T) {
+	x := startWatching(t)
+	dir := filepath.Join(filepath.Dir(x.path), "d")
+	pipe := filepath.Join(dir, "s")
+	moved := strings.Replace(watched, "{socket_address: {address: 127.0.0.1, port_value: 0}}", "{pipe: {path: "+pipe+"}}", 1)
+	was := x.p.Addrs()["main"][0].String()
+	served := func(want string) {
+		t.Helper()
+		if got := x.p.Addrs()["main"][0].String(); got != want {
+			t.Errorf("it serves at %s, want %s", got, want)
+		}
+	}
+	counted := func(applied, partial int) {
+		t.Helper()
+		all := x.p.Stats()
+		if want := fmt.Sprint("\nserver.dragoman.reload.partial: ", partial, "\n"); !strings.Contains(all, want) {
+			t.Errorf("no %q in %s", want, all)
+		}
+		want := fmt.Sprint("\nserver.dragoman.reload.applied: ", applied, "\n")
+		if strings.Contains(all, want) != (applied > 0) || applied == 0 && strings.Contains(all, "reload.applied: ") {
+			t.Errorf("%q in %s", want, all)
+		}
+	}
+	says := func(list ...string) {
+		t.Helper()
+		said := x.said()
+		for _, want := range list {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is missing in\n%s", want, said)
+			}
+		}
+		if len(list) == 0 && strings.Contains(said, "changed configuration") {
+			t.Errorf("said:\n%s", said)
+		}
+	}
+	asked := func() {
+		x.w.look()
+		within(t, "the end of a look", x.idle)
+	}
+	const partly = "the changed configuration serves in part"
+	x.said()
+
+	x.write(moved)
+	x.looks(2)
+	says("could be applied", "cannot bind '"+pipe+"'", partly)
+	counted(0, 1)
+	asked()
+	says("cannot bind '"+pipe+"'", partly)
+	counted(0, 2)
+	served(was)
+
+	// With a comment, and with a route.
+	x.write("# new\n" + moved)
+	x.looks(2)
+	says("what it says has not; what could not be applied is tried again", partly)
+	moved = strings.ReplaceAll(moved, "string: one", "string: two")
+	x.write(moved)
+	x.looks(2)
+	says("body.inline_string: one -> two", partly)
+	counted(0, 4)
+	served(was)
+	if got := x.get(); got != "one" {
+		t.Error(got)
+	}
+
+	// From time to time, which is not told unless something changes, and ever more seldom.
+	x.looks(shortestPause)
+	counted(0, 5)
+	x.looks(2*shortestPause - 1)
+	counted(0, 5)
+	x.looks(1)
+	counted(0, 6)
+	says()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	x.looks(4 * shortestPause)
+	says("the changed configuration serves; clusters, listeners and secrets that were added, replaced or removed: 1")
+	served(pipe)
+	counted(1, 6)
+	asked()
+	says("has not changed: it is what serves")
+	x.looks(2 * longestPause)
+	counted(1, 6)
+}

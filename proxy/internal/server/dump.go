@@ -26,6 +26,7 @@ type dump struct {
 	routes              []*keptRoute // inline ones
 	dynamicRoutes       map[string]*keptRoute
 	failed              []failedListener // of the last update of LDS
+	failedStatic        []failedListener // of the last reload
 }
 
 type kept struct {

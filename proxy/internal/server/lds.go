@@ -263,6 +263,7 @@ func (s *Server) takeSockets(old, a *activeListener) {
 			s.countListener(stats.ListenerManagerListenerCreateFailure, 1)
 			s.logger("config").Warn("listener failed to listen", "listener", a.name, "error", err)
 			s.keepAddresses(old, a, kept)
+			a.build.whole, a.build.fixed = 0, 0 // whoever brings the same again has it tried again
 		} else {
 			s.countListener(stats.ListenerManagerListenerCreateSuccess, len(s.workers))
 		}

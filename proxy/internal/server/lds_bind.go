@@ -65,7 +65,7 @@ func systemText(err error) string {
 	return string(unicode.ToUpper(first)) + text[n:]
 }
 
-// failedListener is a listener that the last update of LDS brought and that was refused. owner: main loop.
+// failedListener is a listener that the last update of LDS, or the last reload, brought and that was refused. owner: main loop.
 type failedListener struct {
 	name    string
 	ref     config.Ref
@@ -83,13 +83,25 @@ func (s *Server) forgetFailed() {
 
 // keepFailed keeps a listener that was refused, for /config_dump.
 func (s *Server) keepFailed(p *listenerv3.Listener, err error) {
-	s.dump.failed = append(s.dump.failed, failedListener{name: p.GetName(), ref: s.keep(p), at: s.main.Wall(), details: err.Error()})
+	s.dump.failed = append(s.dump.failed, s.failure(p, err))
 }
 
-// failures are the states of listeners that the last update could not bring: by name, and all of them once more, as Envoy shows them.
+func (s *Server) failure(p *listenerv3.Listener, err error) failedListener {
+	return failedListener{name: p.GetName(), ref: s.keep(p), at: s.main.Wall(), details: err.Error()}
+}
+
+// setFailedStatic keeps what of the bootstrap a reload could not apply, in the place of what was kept before.
+func (s *Server) setFailedStatic(list []failedListener) {
+	for _, f := range s.dump.failedStatic {
+		s.archive().Drop(f.ref)
+	}
+	s.dump.failedStatic = list
+}
+
+// failures are the states of listeners that the last update, or the last reload, could not bring: by name, and all of them once more, as Envoy shows them.
 func (d *dumpPage) failures() (byName map[string]*adminv3.UpdateFailureState, names []string, all []*adminv3.UpdateFailureState) {
 	byName = map[string]*adminv3.UpdateFailureState{}
-	for _, f := range d.s.dump.failed {
+	for _, f := range append(slices.Clone(d.s.dump.failed), d.s.dump.failedStatic...) {
 		a := d.get(f.ref, &listenerv3.Listener{})
 		all = append(all, &adminv3.UpdateFailureState{FailedConfiguration: a, Details: f.details})
 		if byName[f.name] == nil {

@@ -10,6 +10,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -38,15 +39,17 @@ type reload struct {
 	clusters  []staticCluster
 	listeners []staticListener
 	out       Reloaded
+	failed    []failedListener
 	pending   int // listeners that do not serve yet
 	applied   bool
 	done      func(Reloaded)
 }
 
 type staticCluster struct {
-	p    *clusterv3.Cluster
-	path string
-	raw  []byte
+	p      *clusterv3.Cluster
+	path   string
+	raw    []byte
+	failed bool
 }
 
 type staticListener struct {
@@ -66,7 +69,7 @@ func (s *Server) Reload(boot *config.Stream, done func(Reloaded)) error {
 		return err
 	}
 	err = boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {
-		r.clusters = append(r.clusters, staticCluster{it.Message, it.Path, slices.Clone(it.Raw)})
+		r.clusters = append(r.clusters, staticCluster{p: it.Message, path: it.Path, raw: slices.Clone(it.Raw)})
 		return nil
 	})
 	if err != nil {
@@ -102,8 +105,8 @@ func (r *reload) begin() {
 	r.needRestart()
 	r.secrets()
 	steps := make([]func(), 0, len(r.clusters))
-	for _, c := range r.clusters {
-		steps = append(steps, func() { r.cluster(c) })
+	for i := range r.clusters {
+		steps = append(steps, func() { r.cluster(&r.clusters[i]) })
 	}
 	s.run(steps, func() {
 		s.clusters.WhenWarm(func() { s.main.Post(r.second) })
@@ -140,6 +143,7 @@ func (r *reload) finish() {
 		w.Post(func() {
 			r.s.main.Post(func() {
 				if left--; left == 0 {
+					r.s.setFailedStatic(r.failed)
 					which := stats.ReloadApplied
 					if len(r.out.Errors) > 0 || len(r.out.NeedRestart) > 0 {
 						which = stats.ReloadPartial
@@ -206,23 +210,38 @@ func (r *reload) needRestart() {
 }
 
 func (r *reload) secrets() {
+	var serving []*tlsv3.Secret
+	old := r.s.boot.GetStaticResources().GetSecrets()
 	for i, x := range r.boot.GetStaticResources().GetSecrets() {
 		changed, err := r.s.dynamic.secrets.UpdateStatic(x)
 		if err != nil {
 			r.fail(fmt.Sprintf("static_resources.secrets[%d]", i), err)
-		} else if changed {
+			same := func(o *tlsv3.Secret) bool {
+				return o.GetName() == x.GetName() && fmt.Sprintf("%T", o.GetType()) == fmt.Sprintf("%T", x.GetType())
+			}
+			if k := slices.IndexFunc(old, same); k >= 0 {
+				serving = append(serving, old[k])
+			}
+			continue
+		}
+		serving = append(serving, x)
+		if changed {
 			r.out.Changed++
 		}
 	}
+	if r.boot.StaticResources != nil {
+		r.boot.StaticResources.Secrets = serving
+	}
 }
 
-func (r *reload) cluster(c staticCluster) {
+func (r *reload) cluster(c *staticCluster) {
 	s := r.s
 	if a, ok := s.cfg.Upstreams[c.p.GetName()]; ok {
 		embedUpstream(c.p, a)
 	}
 	changed, err := s.clusters.UpdateStatic(c.p)
 	if err != nil {
+		c.failed = true
 		r.fail(c.path, err)
 		return
 	}
@@ -250,11 +269,21 @@ func (r *reload) pair() (gone []*activeListener) {
 	for a := range left {
 		byAddress[a.build.wanted[0]] = a
 	}
+	var moved []*staticListener // without a name, at another address
 	for i := range r.listeners {
 		l := &r.listeners[i]
 		addr, err := address(l.p.GetAddress())
 		if a := byAddress[addr]; err == nil && l.old == nil && a != nil && left[a] {
 			l.old = a
+			delete(left, a)
+		}
+		if l.old == nil && l.p.GetName() == "" {
+			moved = append(moved, l)
+		}
+	}
+	for a := range left { // the only one without a name is the one that was it before: should it not bind, the old serves on
+		if len(left) == 1 && len(moved) == 1 && a.name == "" {
+			moved[0].old = a
 			delete(left, a)
 		}
 	}
@@ -270,7 +299,7 @@ func (r *reload) listener(l *staticListener) {
 	s := r.s
 	b, err := s.newListenerBuild(l.p)
 	if err != nil {
-		r.fail(l.path, err)
+		r.failListener(l, err)
 		return
 	}
 	if s.listenersStopped(l.p) {
@@ -284,7 +313,7 @@ func (r *reload) listener(l *staticListener) {
 	b.settled = func(err error) {
 		r.pending--
 		if err != nil {
-			r.fail(l.path, err)
+			r.failListener(l, err)
 		}
 		r.finish()
 	}
@@ -294,13 +323,18 @@ func (r *reload) listener(l *staticListener) {
 	case err != nil:
 		b.settled = nil
 		r.pending--
-		r.fail(l.path, err)
+		r.failListener(l, err)
 	case !changed:
 		b.settled = nil
 		r.pending--
 	default:
 		r.out.Changed++
 	}
+}
+
+func (r *reload) failListener(l *staticListener, err error) {
+	r.failed = append(r.failed, r.s.failure(l.p, err))
+	r.fail(l.path, err)
 }
 
 // removeClusters takes away the clusters that nothing names any more, and secrets.
@@ -318,15 +352,26 @@ func (r *reload) removeClusters() {
 	s.dynamic.secrets.KeepStatic(r.boot.GetStaticResources().GetSecrets())
 }
 
-// keep makes /config_dump show what is configured now.
+// keep makes /config_dump show what serves now: of what could not be applied, the old.
 func (r *reload) keep() {
 	s, d := r.s, &r.s.dump
+	old := make(map[string]kept, len(d.clusters))
 	for _, k := range d.clusters {
-		s.archive().Drop(k.ref)
+		old[k.name] = k
 	}
 	d.clusters = nil
 	for _, c := range r.clusters {
-		s.keepCluster(c.p, c.raw)
+		k, had := old[c.p.GetName()]
+		switch {
+		case !c.failed:
+			s.keepCluster(c.p, c.raw)
+		case had:
+			d.clusters = append(d.clusters, k)
+			delete(old, k.name)
+		}
+	}
+	for _, k := range old {
+		s.archive().Drop(k.ref)
 	}
 	boot := proto.CloneOf(s.boot)
 	boot.StaticResources = r.boot.StaticResources
