@@ -281,7 +281,8 @@ func convertCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "convert FILE", Short: "Write a configuration in another form", Args: exactly(1),
 		Long: `Write a configuration in another form: YAML, JSON, protobuf text or protobuf binary. Between YAML and JSON the
-order of keys and the way in which values are written stay, and comments go. Protobufs need a configuration whose fields
+order of keys and the way in which values are written stay, and comments go. What the form cannot hold is noted on
+standard error. Protobufs need a configuration whose fields
 and extensions this build knows.`,
 		Example: `  dragoman config convert envoy.json --to yaml
   dragoman config convert envoy.yaml -o envoy.pb
@@ -304,6 +305,7 @@ and extensions this build knows.`,
 			if err != nil {
 				return err
 			}
+			noteLost(c.ErrOrStderr(), f, form, data)
 			return write(c.OutOrStdout(), output, data)
 		},
 	}
@@ -311,6 +313,18 @@ and extensions this build knows.`,
 	c.Flags().StringVarP(&output, "out", "o", "", "`file` to write to; its name says in which form")
 	r.add(c)
 	return c
+}
+
+// noteLost tells what a form cannot hold: Envoy reads fractions and large integers of YAML as text where any kind of value may stand.
+func noteLost(out io.Writer, f *configfile.File, form configfile.Form, data []byte) {
+	g, err := configfile.Of("converted."+string(form), data, configfile.Options{AllowUnknownFields: true})
+	if err != nil {
+		return
+	}
+	for _, x := range configfile.Lost(f, g) {
+		fmt.Fprintf(out, "note: %s: %s becomes %s: in %s, Envoy reads numbers with a fraction or beyond 32 bits as text there (the runtime takes either)\n",
+			x.Path, x.Old, x.New, strings.ToUpper(string(form)))
+	}
 }
 
 func diffCommand() *cobra.Command {

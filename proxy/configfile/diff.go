@@ -60,19 +60,43 @@ func Diff(a, b *File) []Change {
 // Fields compares two values of any kind.
 func Fields(a, b *Value) []Field { return fields(nil, "", a, b) }
 
-// comparable returns both contents in the same form.
-func comparable(a, b *File) (*Value, *Value) {
+// Lost compares a file with what became of it in another form, and takes nothing for the same that is not: YAML has fewer numbers than
+// JSON and the protobufs where any kind of value may stand. Files that cannot be decoded have lost nothing.
+func Lost(a, b *File) []Field {
+	x, err := canonical(a)
+	if err != nil {
+		return nil
+	}
+	y, err := canonical(b)
+	if err != nil {
+		return nil
+	}
+	return Fields(x, y)
+}
+
+// comparable returns both contents in the same way. A number that YAML does not have is the same as its text in another form, and
+// where nobody knows which of them a field has.
+func comparable(a, b *File) (x, y *Value) {
+	x, y, decoded := inOneWay(a, b)
+	if a.Form != b.Form || !decoded {
+		x.numbersOrText()
+		y.numbersOrText()
+	}
+	return x, y
+}
+
+func inOneWay(a, b *File) (x, y *Value, decoded bool) {
 	x, err := canonical(a)
 	if err == nil {
 		var y *Value
 		if y, err = canonical(b); err == nil {
-			return x, y
+			return x, y, true
 		}
 	}
-	x, y := a.Root.clone(), b.Root.clone()
+	x, y = a.Root.clone(), b.Root.clone()
 	snake(x)
 	snake(y)
-	return x, y
+	return x, y, false
 }
 
 func canonical(f *File) (*Value, error) {
@@ -130,32 +154,23 @@ func (d *differ) one(kind, name string, x, y *Value) {
 
 // named compares two lists of things that have names. rest takes out of a thing what is compared elsewhere.
 func (d *differ) named(kind string, a, b []*Value, name, describe func(*Value) string, rest func(*Value) *Value) {
-	old := map[string]*Value{}
-	for _, x := range a {
-		old[name(x)] = x
-	}
-	next := map[string]bool{}
-	for _, y := range b {
-		next[name(y)] = true
-	}
 	what := func(v *Value) string {
 		if describe == nil {
 			return ""
 		}
 		return describe(v)
 	}
-	for _, x := range a {
-		if n := name(x); !next[n] {
-			d.changes = append(d.changes, Change{Kind: kind, Name: n, Op: Removed, What: what(x)})
-		}
-	}
-	for _, y := range b {
-		n := name(y)
-		x := old[n]
-		if x == nil {
-			d.changes = append(d.changes, Change{Kind: kind, Name: n, Op: Added, What: what(y)})
+	for _, p := range align(a, b, name) {
+		x, y := p.a, p.b
+		switch {
+		case y == nil:
+			d.changes = append(d.changes, Change{Kind: kind, Name: name(x), Op: Removed, What: what(x)})
+			continue
+		case x == nil:
+			d.changes = append(d.changes, Change{Kind: kind, Name: name(y), Op: Added, What: what(y)})
 			continue
 		}
+		n := name(y)
 		if rest != nil {
 			x, y = rest(x), rest(y)
 		}

@@ -147,6 +147,9 @@ func (f *File) parse() error {
 		return fmt.Errorf("%s: a configuration is a map of the fields of a bootstrap, such as static_resources; this is %s", f.Path, t.Kind(t.Root()))
 	}
 	f.Root = fromTree(t, t.Root())
+	if f.Form == YAML {
+		f.Root.largeToText()
+	}
 	return nil
 }
 

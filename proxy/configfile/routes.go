@@ -1,89 +1,164 @@
 package configfile
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // routeConfig is a route configuration that stands in a listener.
 type routeConfig struct {
-	name string // listener / route configuration
-	v    *Value
+	listener string
+	chain    string // the filter chain that has it, as chainName calls it
+	name     string
+	v        *Value
 }
+
+// shared is what route configurations have in common that take over from each other: most listeners have one.
+func (r *routeConfig) shared() string { return r.listener + " / " + r.name }
+
+// own tells them apart where several chains of a listener have one of a name.
+func (r *routeConfig) own() string { return r.listener + " / " + r.chain + " / " + r.name }
 
 // routeConfigs finds them in the order of the file.
 func routeConfigs(root *Value) (list []routeConfig) {
 	for _, l := range root.At("static_resources").List("listeners") {
-		eachManager(l, func(m *Value) {
+		eachManager(l, func(chain string, m *Value) {
 			if rc := m.Get("route_config"); rc != nil {
 				name := rc.Str("name")
 				if name == "" {
 					name = m.Str("stat_prefix")
 				}
-				list = append(list, routeConfig{listenerName(l) + " / " + name, rc})
+				list = append(list, routeConfig{listenerName(l), chain, name, rc})
 			}
 		})
 	}
 	return list
 }
 
-// eachManager calls f for the HTTP connection managers of a listener.
-func eachManager(l *Value, f func(*Value)) {
-	chains := l.List("filter_chains")
-	if d := l.Get("default_filter_chain"); d != nil {
-		chains = append(chains[:len(chains):len(chains)], d)
+// routePair is a route configuration before and after, nil where there is none, and the name that it is shown by.
+type routePair struct {
+	a, b *Value
+	name string
+}
+
+// pairRoutes finds what belongs together: by listener, chain and name first; what is left by listener and name, for a chain that matches
+// something else now. What is gone comes before what is new. The chain is named where the rest does not tell which one it is.
+func pairRoutes(a, b []routeConfig) []routePair {
+	many := map[string]bool{}
+	for _, list := range [][]routeConfig{a, b} {
+		seen := map[string]bool{}
+		for i := range list {
+			k := list[i].shared()
+			many[k] = many[k] || seen[k]
+			seen[k] = true
+		}
 	}
-	for _, c := range chains {
-		for _, x := range c.List("filters") {
-			if m := x.Get("typed_config"); m != nil && strings.HasSuffix(m.Str("@type"), ".HttpConnectionManager") {
-				f(m)
+	partner := make([]int, len(b))
+	for j := range partner {
+		partner[j] = -1
+	}
+	taken := make([]bool, len(a))
+	for _, key := range []func(*routeConfig) string{(*routeConfig).own, (*routeConfig).shared} {
+		places := map[string][]int{}
+		for i := range a {
+			if !taken[i] {
+				places[key(&a[i])] = append(places[key(&a[i])], i)
 			}
 		}
+		for j := range b {
+			if list := places[key(&b[j])]; partner[j] < 0 && len(list) > 0 {
+				partner[j], taken[list[0]] = list[0], true
+				places[key(&b[j])] = list[1:]
+			}
+		}
+	}
+	shown := func(r *routeConfig) string {
+		if many[r.shared()] {
+			return r.own()
+		}
+		return r.shared()
+	}
+	var out []routePair
+	for i := range a {
+		if !taken[i] {
+			out = append(out, routePair{a: a[i].v, name: shown(&a[i])})
+		}
+	}
+	for j := range b {
+		p := routePair{b: b[j].v, name: shown(&b[j])}
+		if i := partner[j]; i >= 0 {
+			p.a = a[i].v
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// chainName calls a filter chain by its name, by what it matches, or else by its place.
+func chainName(c *Value, i int) string {
+	if n := c.Str("name"); n != "" {
+		return n
+	}
+	m := c.Get("filter_chain_match")
+	var names []string
+	for _, x := range m.List("server_names") {
+		names = append(names, x.Text)
+	}
+	switch {
+	case len(m.keys()) == 0:
+		return "filter chain " + strconv.Itoa(i)
+	case len(m.keys()) == 1 && len(names) > 0:
+		return strings.Join(names, ", ")
+	}
+	return m.compact()
+}
+
+// eachManager calls f for the HTTP connection managers of a listener, with the names of their filter chains.
+func eachManager(l *Value, f func(chain string, m *Value)) {
+	each := func(chain string, c *Value) {
+		for _, x := range c.List("filters") {
+			if m := x.Get("typed_config"); m != nil && strings.HasSuffix(m.Str("@type"), ".HttpConnectionManager") {
+				f(chain, m)
+			}
+		}
+	}
+	for i, c := range l.List("filter_chains") {
+		each(chainName(c, i), c)
+	}
+	if c := l.Get("default_filter_chain"); c != nil {
+		each("default filter chain", c)
 	}
 }
 
 // withoutRoutes returns a copy of a listener whose connection managers lack their routes.
 func withoutRoutes(l *Value) *Value {
 	l = l.clone()
-	eachManager(l, func(m *Value) { *m = *m.Without("route_config") })
+	eachManager(l, func(_ string, m *Value) { *m = *m.Without("route_config") })
 	return l
 }
 
 // routes compares the route configurations, down to the single route.
 func (d *differ) routes(x, y *Value) {
-	old, next := map[string]*Value{}, map[string]*Value{}
-	a, b := routeConfigs(x), routeConfigs(y)
-	for _, r := range a {
-		old[r.name] = r.v
-	}
-	for _, r := range b {
-		next[r.name] = r.v
-	}
-	for _, r := range a {
-		if next[r.name] == nil {
-			d.changes = append(d.changes, Change{Kind: "route", Name: r.name, Op: Removed, What: describeRoutes(r.v)})
+	for _, p := range pairRoutes(routeConfigs(x), routeConfigs(y)) {
+		switch {
+		case p.b == nil:
+			d.changes = append(d.changes, Change{Kind: "route", Name: p.name, Op: Removed, What: describeRoutes(p.a)})
+		case p.a == nil:
+			d.changes = append(d.changes, Change{Kind: "route", Name: p.name, Op: Added, What: describeRoutes(p.b)})
+		default:
+			d.one("route", p.name, p.a.Without("virtual_hosts"), p.b.Without("virtual_hosts"))
+			d.hosts(p.name, p.a.List("virtual_hosts"), p.b.List("virtual_hosts"))
 		}
-	}
-	for _, r := range b {
-		o := old[r.name]
-		if o == nil {
-			d.changes = append(d.changes, Change{Kind: "route", Name: r.name, Op: Added, What: describeRoutes(r.v)})
-			continue
-		}
-		d.one("route", r.name, o.Without("virtual_hosts"), r.v.Without("virtual_hosts"))
-		d.hosts(r.name, o.List("virtual_hosts"), r.v.List("virtual_hosts"))
-		delete(old, r.name) // of several with one name, the first pair is compared
 	}
 }
 
 // hosts compares virtual hosts by their names.
 func (d *differ) hosts(name string, a, b []*Value) {
-	prefix := func(v *Value) string { return name + " / " + v.Str("name") }
-	d.named("route", a, b, prefix, describeHost, func(v *Value) *Value { return v.Without("routes") })
-	old := map[string]*Value{}
-	for _, x := range a {
-		old[x.Str("name")] = x
-	}
-	for _, y := range b {
-		if x := old[y.Str("name")]; x != nil {
-			d.each(prefix(y), x.List("routes"), y.List("routes"))
+	host := func(v *Value) string { return name + " / " + v.Str("name") }
+	d.named("route", a, b, host, describeHost, func(v *Value) *Value { return v.Without("routes") })
+	for _, p := range align(a, b, host) {
+		if p.a != nil && p.b != nil {
+			d.each(host(p.b), p.a.List("routes"), p.b.List("routes"))
 		}
 	}
 }

@@ -8,6 +8,7 @@ package configfile
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
@@ -34,6 +35,8 @@ type Value struct {
 	Items []*Value
 	// Note is written as a comment behind a scalar, or in the line of the key of what is none.
 	Note string
+
+	orText bool // a number that is compared with YAML, which has text for some
 }
 
 // text returns a string.
@@ -107,6 +110,12 @@ func equal(a, b *Value) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
+	if a.orText && b.Kind == String {
+		return isNumber(b.Text, a.Text)
+	}
+	if b.orText && a.Kind == String {
+		return isNumber(a.Text, b.Text)
+	}
 	if a.Kind != b.Kind || a.Text != b.Text || len(a.Items) != len(b.Items) {
 		return false
 	}
@@ -120,6 +129,41 @@ func equal(a, b *Value) bool {
 		}
 	}
 	return true
+}
+
+// inYAML tells whether the text of a number is one in YAML, too, where any kind of value may stand: Envoy's reader takes integers of 32
+// bits for numbers, and all others for text.
+func inYAML(number string) bool {
+	_, err := strconv.ParseInt(number, 10, 32)
+	return err == nil
+}
+
+// isNumber tells whether a text is what YAML makes of a number.
+func isNumber(text, number string) bool {
+	if inYAML(text) {
+		return false // it was in quotes
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	y, err2 := strconv.ParseFloat(number, 64)
+	return err == nil && err2 == nil && x == y
+}
+
+// largeToText makes what YAML has as text what it is: a large integer would be a number in JSON.
+func (v *Value) largeToText() {
+	if v.Kind == Number && !inYAML(v.Text) {
+		v.Kind = String
+	}
+	for _, x := range v.Items {
+		x.largeToText()
+	}
+}
+
+// numbersOrText marks the numbers below v: YAML may have them as text.
+func (v *Value) numbersOrText() {
+	v.orText = v.Kind == Number
+	for _, x := range v.Items {
+		x.numbersOrText()
+	}
 }
 
 // fromTree copies a tree; the places are lost. Anchors have been expanded, and of equal keys the last holds.
