@@ -38,6 +38,8 @@ type Cluster struct {
 	prev *Cluster
 	// checks are the active health checks; nil: there are none. owner: main loop.
 	checks *checks
+	// dst finds hosts in place of the table; nil mostly.
+	dst *originalDst
 	// Up to 176 bytes it would lie in the size class of routes, of which each change makes thousands: see TestHeldStreamsLieApart.
 	_ [8]byte
 }

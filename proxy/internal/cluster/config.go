@@ -188,6 +188,9 @@ func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
 	errs.Collect("", err)
 	errs.Collect("", buildLB(cfg, d, &o))
 	errs.Collect("", buildDNS(cfg, &o.DNS))
+	if o.Type == OriginalDST && len(cfg.GetLbSubsetConfig().GetSubsetSelectors()) > 0 {
+		errs.Collect("lb_subset_config", errors.New("cluster: LB policy CLUSTER_PROVIDED cannot be combined with lb_subset_config"))
+	}
 	if cfg.GetEdsClusterConfig() != nil && o.Type != EDS && err == nil {
 		errs.Collect("eds_cluster_config", errors.New("eds_cluster_config set in a non-EDS cluster"))
 	}
@@ -205,12 +208,12 @@ func buildOptions(cfg *clusterv3.Cluster, d *Deps) (o Options, err error) {
 // typeNames are the names of the built-in types as cluster_type has them.
 var typeNames = map[string]Type{
 	"envoy.cluster.static": Static, "envoy.cluster.strict_dns": StrictDNS, "envoy.cluster.logical_dns": LogicalDNS,
-	"envoy.cluster.eds": EDS,
+	"envoy.cluster.eds": EDS, "envoy.cluster.original_dst": OriginalDST,
 }
 
 // knownTypes are the further ones that Envoy has.
 var knownTypes = map[string]bool{
-	"envoy.cluster.original_dst": true, "envoy.clusters.aggregate": true, "envoy.clusters.composite": true,
+	"envoy.clusters.aggregate": true, "envoy.clusters.composite": true,
 	"envoy.clusters.dynamic_forward_proxy": true, "envoy.clusters.redis": true, "envoy.clusters.reverse_connection": true,
 	"envoy.clusters.dynamic_modules": true, "envoy.clusters.mcp_multicluster": true,
 }
@@ -224,6 +227,9 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 		} else if x != nil {
 			return StrictDNS, nil
 		}
+		if isOriginalDst(ct.GetTypedConfig()) {
+			return originalDstType(cfg, ct.GetName())
+		}
 		if a := ct.GetTypedConfig(); a.GetTypeUrl() != "" && !a.MessageIs(&structpb.Struct{}) { // which says which it is; a Struct leaves it to the name
 			return noType, config.At("cluster_type", unknownFactory(a))
 		}
@@ -233,6 +239,9 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 				return noType, rejected("cluster_type", "Didn't find a registered cluster factory implementation for name: '"+ct.GetName()+"'")
 			}
 			return noType, &config.Error{Path: "cluster_type", Msg: ct.GetName() + ": not supported yet", Kind: config.Unsupported, Extension: ct.GetName()}
+		}
+		if t == OriginalDST {
+			return originalDstType(cfg, ct.GetName())
 		}
 		return t, nil
 	}
@@ -246,10 +255,7 @@ func buildType(cfg *clusterv3.Cluster) (Type, error) {
 	case clusterv3.Cluster_EDS:
 		return EDS, nil
 	case clusterv3.Cluster_ORIGINAL_DST:
-		if p := cfg.GetLbPolicy(); p != clusterv3.Cluster_CLUSTER_PROVIDED {
-			return noType, rejected("lb_policy", "cluster: LB policy "+p.String()+
-				" is not valid for Cluster type ORIGINAL_DST. Only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'")
-		}
+		return originalDstType(cfg, cfg.GetType().String())
 	}
 	return noType, rejected("type", cfg.GetType().String()+": not supported yet")
 }

@@ -25,6 +25,12 @@ func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 		}
 		return &assignment{}, nil
 	}
+	if t == OriginalDST {
+		if la != nil {
+			return nil, rejected("load_assignment", "ORIGINAL_DST clusters must have no load assignment configured")
+		}
+		return &assignment{overprovisioning: lb.DefaultOverprovisioning}, nil
+	}
 	a, err := readAssignment(la, "load_assignment.")
 	var errs config.Errors
 	errs.Collect("", err)

@@ -56,11 +56,8 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	case clusterv3.Cluster_RANDOM:
 		o.LB.Policy = lb.Random{}
 	case clusterv3.Cluster_CLUSTER_PROVIDED:
-		if o.Type == noType {
-			return nil
-		}
-		return rejected("lb_policy", "cluster manager: cluster provided LB specified but cluster '"+cfg.GetName()+
-			"' did not provide one. Check cluster documentation.")
+		o.LB.Policy = provided{}
+		return config.At("lb_policy", checkProvided(cfg, o))
 	case clusterv3.Cluster_RING_HASH:
 		c := cfg.GetRingHashLbConfig()
 		low, high := ringSize(c.GetMinimumRingSize(), lb.DefaultRingMin), ringSize(c.GetMaximumRingSize(), lb.DefaultRingMax)
@@ -167,7 +164,7 @@ func buildPolicies(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 			return config.At(fmt.Sprintf("load_balancing_policy.policies[%d].typed_extension_config.typed_config", i), err)
 		}
 		if ok {
-			return nil
+			return config.At("load_balancing_policy", checkProvided(cfg, o))
 		}
 		a := ec.GetTypedConfig()
 		// An Any of one would not have been read at all.
@@ -219,6 +216,10 @@ func buildPolicy(ec *corev3.TypedExtensionConfig, d *Deps, o *Options) (bool, er
 		return true, orErr(err, localityLB(rnd.GetLocalityLbConfig(), o))
 	case read(&wrr):
 		return false, orErr(err, wrrLocality(&wrr, d))
+	}
+	if isProvided(any) {
+		o.LB.Policy = provided{}
+		return true, nil
 	}
 	if ok, err := hashPolicy(any, o); ok || err != nil {
 		return ok, err

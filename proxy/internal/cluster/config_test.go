@@ -22,6 +22,12 @@ const oneEndpoint = "load_assignment: {cluster_name: a, endpoints: [{lb_endpoint
 // dnsCluster begins the configuration of the extension.
 const dnsCluster = `cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.dns.v3.DnsCluster, `
 
+const (
+	originalDst     = "type: ORIGINAL_DST, lb_policy: CLUSTER_PROVIDED"
+	roundRobin      = `"@type": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin`
+	clusterProvided = `"@type": type.googleapis.com/envoy.extensions.load_balancing_policies.cluster_provided.v3.ClusterProvided`
+)
+
 // Texts that Envoy 1.40 prints for the same mistakes are marked.
 func TestConfigErrors(t *testing.T) {
 	ep := func(a string) string { return strings.Replace(oneEndpoint, "%", a, 1) }
@@ -33,6 +39,11 @@ func TestConfigErrors(t *testing.T) {
 		{"type: LOGICAL_DNS", "load_assignment: LOGICAL_DNS clusters must have a single host"},
 		{"type: LOGICAL_DNS, load_assignment: {cluster_name: a, endpoints: [{}]}", "load_assignment: LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint"},
 		{"type: ORIGINAL_DST", "lb_policy: cluster: LB policy ROUND_ROBIN is not valid for Cluster type ORIGINAL_DST. Only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'"},
+		{"cluster_type: {name: envoy.cluster.original_dst}", "lb_policy: cluster: LB policy ROUND_ROBIN is not valid for Cluster type envoy.cluster.original_dst. Only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'"},
+		{originalDst + ", load_assignment: {cluster_name: a}", "load_assignment: ORIGINAL_DST clusters must have no load assignment configured"},
+		{originalDst + ", original_dst_lb_config: {http_header_name: x-foo}", "original_dst_lb_config.http_header_name: ORIGINAL_DST cluster: invalid config http_header_name=x-foo and use_http_header is false. Set use_http_header to true if http_header_name is desired."},
+		{originalDst + ", load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {" + roundRobin + "}}}]}", "load_balancing_policy: cluster manager: cluster provided LB not specified but cluster 'a' provided one. Check cluster documentation."},
+		{"load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {" + clusterProvided + "}}}]}", "load_balancing_policy: cluster manager: cluster provided LB specified but cluster 'a' did not provide one. Check cluster documentation."},
 		{"lb_policy: CLUSTER_PROVIDED", "lb_policy: cluster manager: cluster provided LB specified but cluster 'a' did not provide one. Check cluster documentation."},
 		{"lb_policy: MAGLEV, maglev_lb_config: {table_size: 100}", "maglev_lb_config.table_size: The table size of maglev must be prime number"},
 		{"lb_policy: RING_HASH, ring_hash_lb_config: {minimum_ring_size: 100, maximum_ring_size: 10}", "ring_hash_lb_config: ring hash: minimum_ring_size (100) > maximum_ring_size (10)"},

@@ -16,6 +16,13 @@ const assignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoad
 // newSource returns what finds the hosts of a cluster, nil if they are all configured.
 func newSource(c *Cluster, cfg *clusterv3.Cluster, d *Deps, a *assignment) (source, error) {
 	switch c.opts.Type {
+	case OriginalDST:
+		o, err := newOriginalDst(c, cfg, d)
+		if err != nil {
+			return nil, err
+		}
+		c.dst = o
+		return o, nil
 	case StrictDNS, LogicalDNS:
 		r, err := buildResolver(cfg, d)
 		if err != nil {

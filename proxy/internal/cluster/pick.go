@@ -14,6 +14,9 @@ import (
 func (c *Cluster) Pick(ctx *lb.Context) *host.Host {
 	// The local comes first: whoever has one is told of hosts that leave after this table.
 	l := c.local(ctx.W)
+	if c.dst != nil {
+		return c.dst.pick(l, ctx)
+	}
 	h, outcome := c.table.Load().Pick(&l.lb, ctx)
 	if outcome != lb.Normal {
 		c.count(ctx.W, outcome)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,6 +23,8 @@ type local struct {
 	pools []*pool.Pool
 	// tcp are connections of tcp_proxy, of clusters with close_connections_on_host_health_failure only.
 	tcp map[*pool.TCPConn]struct{}
+	// fresh are hosts of an ORIGINAL_DST cluster that were made here and that the main loop has not shown yet.
+	fresh map[netip.AddrPort]*dstHost
 }
 
 // local returns w's part of c, made on first use. The main loop sees that it exists, no more.

@@ -7,6 +7,7 @@ package lb
 
 import (
 	"github.com/dragoman-proxy/dragoman/api/http"
+	"github.com/dragoman-proxy/dragoman/api/stream"
 	"github.com/dragoman-proxy/dragoman/api/upstream"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
@@ -18,6 +19,8 @@ type Context struct {
 	W *event.Worker
 	// Headers is the request's head; nil for TCP.
 	Headers *http.HeaderMap
+	// Info is the stream's, or the connection's for TCP; nil if there is none.
+	Info *stream.Info
 	// Hash is the request's hash for consistent hashing, if HasHash.
 	Hash    uint64
 	HasHash bool

@@ -21,6 +21,7 @@ type session struct {
 	chain      *Chain // nil before it is chosen, and without one
 	next, prev *session
 	started    bool // the connection is registered
+	handed     bool // it came from the listener that accepted it: one hop
 }
 
 // SessionSize is what the heap holds of a connection of a listener, in bytes, without what serves it.
@@ -74,7 +75,7 @@ func (s *session) choose() {
 
 // redirect hands the connection to the listener of its original destination, if that is another one.
 func (s *session) redirect() bool {
-	if s.l.Redirect == nil || !s.c.Info.Said().LocalRestored {
+	if s.l.Redirect == nil || s.handed || !s.c.Info.Said().LocalRestored {
 		return false
 	}
 	to := s.l.Redirect.Find(s.c.Info.Local)
@@ -93,9 +94,7 @@ func (s *session) redirect() bool {
 	s.l.leave(s.w())
 	s.l = to
 	s.c.Info.From = to.entrance
-	if to.Redirect != nil {
-		s.c.Info.SetHello().LocalRestored = false // one hop
-	}
+	s.handed = true
 	if len(to.Filters) > 0 {
 		s.filter()
 	} else {

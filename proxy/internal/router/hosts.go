@@ -26,7 +26,7 @@ func (r *Router) choose(isRetry bool) *host.Host {
 		}
 	}
 	ctx := &r.l.pick
-	*ctx = lb.Context{W: r.w, Headers: r.head, Hash: r.hash, HasHash: r.hashed}
+	*ctx = lb.Context{W: r.w, Headers: r.head, Info: r.info, Hash: r.hash, HasHash: r.hashed}
 	if p := r.retry.policy; isRetry && p != nil && (p.PreviousHosts || len(p.OmitHost) > 0 || p.PriorityFrequency > 0) {
 		if p.PreviousHosts {
 			ctx.Exclude = r.tries

@@ -308,7 +308,10 @@ func assignment(c *cluster.Status) *endpointv3.ClusterLoadAssignment {
 		}
 		g := groups[p]
 		if g == nil {
-			g = &endpointv3.LocalityLbEndpoints{Locality: localityOf(h.Locality()), Priority: p.priority, LoadBalancingWeight: wrapperspb.UInt32(0)}
+			g = &endpointv3.LocalityLbEndpoints{Locality: localityOf(h.Locality()), Priority: p.priority}
+			if c.Cluster.Options().Type != cluster.OriginalDST { // whose hosts have no places
+				g.LoadBalancingWeight = wrapperspb.UInt32(0)
+			}
 			groups[p] = g
 			out.Endpoints = append(out.Endpoints, g)
 		}

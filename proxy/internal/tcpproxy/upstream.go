@@ -71,7 +71,7 @@ func (s *session) connect() {
 		s.fail(stream.UpstreamRetryLimitExceeded, connectFailed)
 		return
 	}
-	ctx := lb.Context{W: w}
+	ctx := lb.Context{W: w, Info: s.info}
 	ctx.Hash, ctx.HasHash = s.cfg.hash(s.info.Conn)
 	h := cl.Pick(&ctx)
 	if h == nil {
