@@ -51,7 +51,7 @@ func TestCheckAdvises(t *testing.T) {
 			"Unable to unpack as envoy.extensions.upstreams.http.v3.HttpProtocolOptions: envoy.extensions.filters.http.router.v3.Router is another message"},
 		{"a copy that keeps its name", with(direct, "route: {cluster: d}") + "  clusters: [{name: c}, {name: c}]\n", "duplicate cluster 'c'"},
 		{"a cluster without a name", with(direct, "route: {cluster: c}") + "  clusters: [{type: STATIC}]\n", "'name' is missing"},
-		{"a route to nowhere", with(direct, "route: {}"), "RouteActionValidationError.ClusterSpecifier: value is required); allowed: one of cluster, "},
+		{"a route to nowhere", with(direct, "route: {}"), "field: \"cluster_specifier\", reason: is required); allowed: one of cluster, "},
 		{"a header to add in two ways", with(direct, direct+", request_headers_to_add: [{header: {key: a, value: b}, append: true, append_action: ADD_IF_ABSENT}]"),
 			"Both append and append_action are set and it's not allowed"},
 		{"TLS without a type", "static_resources: {clusters: [{name: c, transport_socket: {name: envoy.transport_sockets.tls}}]}",

@@ -259,4 +259,10 @@ func (f *flags) checkTags() error {
 	return nil
 }
 
-func (f *flags) drain() time.Duration { return time.Duration(f.drainTime) * time.Second }
+// drain is the option, in which 0 stands for the default.
+func (f *flags) drain() time.Duration {
+	if f.drainTime == 0 {
+		return -1
+	}
+	return time.Duration(f.drainTime) * time.Second
+}

@@ -204,8 +204,7 @@ func TestDynamicBaseID(t *testing.T) {
 	}
 	seen := map[uint32]bool{}
 	for range 4 {
-		f.chooseBaseID()
-		seen[f.baseID] = true
+		seen[f.chooseBaseID()] = true
 	}
 	if len(seen) < 2 {
 		t.Errorf("the base id is always %d", f.baseID)

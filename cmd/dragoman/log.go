@@ -28,7 +28,7 @@ func openLog(f *flags) (*appLog, error) {
 	if f.logPath != "" && f.mode != "validate" { // which writes to standard error
 		var err error
 		if l.file, err = log.OpenFile(f.logPath); err != nil {
-			failed = fmt.Errorf("Failed to open log-file '%s'. e.what(): %w", f.logPath, err) //nolint:staticcheck // Envoy's text
+			failed = fmt.Errorf("Failed to open log-file '%s'. e.what(): unable to open file '%s': %w", f.logPath, f.logPath, err) //nolint:staticcheck // Envoy's text
 		} else {
 			out = l.file
 		}

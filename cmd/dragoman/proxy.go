@@ -49,7 +49,6 @@ func proxyCommand(program string, own bool, args []string) int {
 		fmt.Fprintln(os.Stderr, v)
 		return 0
 	}
-	f.chooseBaseID()
 	setProcess(f)
 	l, err := openLog(f)
 	if err != nil {
@@ -68,11 +67,12 @@ func proxyCommand(program string, own bool, args []string) int {
 	return serve(p, f, l)
 }
 
-// chooseBaseID takes a base id by chance for --use-dynamic-base-id.
-func (f *flags) chooseBaseID() {
+// chooseBaseID returns the base id: that of the flag, or one by chance for --use-dynamic-base-id. /server_info shows the flag's.
+func (f *flags) chooseBaseID() uint32 {
 	if f.dynamicBaseID {
-		f.baseID = rand.Uint32N(1 << 26)
+		return rand.Uint32N(1 << 26)
 	}
+	return f.baseID
 }
 
 // loadOptions say how the configuration is read.
@@ -104,7 +104,7 @@ func build(f *flags, l *appLog) (*proxy.Proxy, error) {
 		l.set.Logger("misc").Warn(text)
 	}
 	if f.baseIDPath != "" && f.mode != "validate" && !f.disableHotRestart {
-		if err := os.WriteFile(f.baseIDPath, []byte(strconv.FormatUint(uint64(f.baseID), 10)), 0o644); err != nil { //nolint:gosec // others are to read it
+		if err := os.WriteFile(f.baseIDPath, []byte(strconv.FormatUint(uint64(f.chooseBaseID()), 10)), 0o644); err != nil { //nolint:gosec // others are to read it
 			l.set.Logger("main").Log(context.Background(), log.Critical, "cannot open base id output file "+f.baseIDPath+" for writing.")
 		}
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -30,6 +31,9 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 	o.LB.PanicThreshold = lb.DefaultPanicThreshold
 	common := cfg.GetCommonLbConfig()
 	if p := common.GetHealthyPanicThreshold(); p != nil {
+		if math.IsNaN(p.GetValue()) { // which no bound of a field rule catches
+			return rejected("common_lb_config.healthy_panic_threshold", "Value not in the range of 0..100 range.")
+		}
 		o.LB.PanicThreshold = p.GetValue()
 	}
 	o.LB.FailOnPanic = common.GetZoneAwareLbConfig().GetFailTrafficOnPanic()

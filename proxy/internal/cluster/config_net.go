@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,10 +25,19 @@ func buildLimits(cb *clusterv3.CircuitBreakers) (l [pool.NumPriorities]pool.Limi
 			errs.Collect(fmt.Sprintf("thresholds[%d]", i), buildThreshold(cb.GetThresholds()[i], &l[p]))
 		}
 		if i := threshold(cb.GetPerHostThresholds(), p); i >= 0 {
+			errs.Collect(fmt.Sprintf("per_host_thresholds[%d]", i), onlyConnections(cb.GetPerHostThresholds()[i]))
 			l[p].PerHostConnections = number(cb.GetPerHostThresholds()[i].GetMaxConnections(), pool.Unlimited)
 		}
 	}
 	return l, errs.Err()
+}
+
+// onlyConnections refuses thresholds of single hosts other than that of connections, in Envoy's words.
+func onlyConnections(t *clusterv3.CircuitBreakers_Thresholds) error {
+	if t.GetMaxPendingRequests() == nil && t.GetMaxRequests() == nil && t.GetMaxRetries() == nil && t.GetMaxConnectionPools() == nil && t.GetRetryBudget() == nil {
+		return nil
+	}
+	return errors.New("Unsupported field in per_host_thresholds") //nolint:staticcheck // Envoy's text
 }
 
 // threshold returns which entry counts for a priority, -1 if there is none.

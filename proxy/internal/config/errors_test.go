@@ -50,7 +50,7 @@ func TestWhatErrorsSay(t *testing.T) {
 				`found 'a b\n'`,
 			}},
 		{"a oneof that is missing", listener + "          stat_prefix: x\n", []string{
-			"typed_config.route_specifier: Proto constraint validation failed (HttpConnectionManagerValidationError.RouteSpecifier: value is required); allowed: one of rds, route_config, scoped_routes"}},
+			"typed_config.route_specifier: Proto constraint validation failed (field: \"route_specifier\", reason: is required); allowed: one of rds, route_config, scoped_routes"}},
 		{"field rules in a TypedStruct", `
 static_resources:
   listeners:

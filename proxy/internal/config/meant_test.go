@@ -44,7 +44,7 @@ func TestWhatWasMeant(t *testing.T) {
 		endpoint("{endpoint: {address: localhost, port_value: 80}}"):                                            "did you mean '{socket_address: {address: localhost, port_value: 80}}'?",
 		endpoint("{endpoint: {address: {host: localhost, port: 80}}}"):                                          "did you mean 'socket_address'? (as {address: ..., port_value: ...})",
 		endpoint("{endpoint: {address: {socket_address: {address: 'a:80'}}}}"):                                  "did you mean '{address: a, port_value: 80}'?",
-		endpoint("{endpoint: {address: {socket_address: {address: 'a'}}}}"):                                     "PortSpecifier: value is required); allowed: one of port_value, named_port",
+		endpoint("{endpoint: {address: {socket_address: {address: 'a'}}}}"):                                     "field: \"port_specifier\", reason: is required); allowed: one of port_value, named_port",
 		cluster("load_assignment: {cluster_name: c, endpoints: ['a:80']}"):                                      "did you mean '{lb_endpoints: [{endpoint: {address: ",
 		added("[{key: a, value: b}]"):                                                                           "no such field: 'key', 'value': message envoy.config.core.v3.HeaderValueOption has unknown fields; did you mean 'header'? (as {key: ..., value: ...})",
 		added("[{name: a, value: b}]"):                                                                          "no such field: 'name': message envoy.config.core.v3.HeaderValueOption has unknown fields; did you mean 'header'? (as {key: ..., value: ...})",

@@ -86,6 +86,9 @@ func (w *walker) violations(err error, at spot) {
 	}
 	x := Error{Path: next.path, Msg: "Proto constraint validation failed (" + v.ErrorName() + "." + v.Field() + ": " + reason + ")"}
 	if len(members) > 0 {
+		if reason == "value is required" { // Envoy's validator has its own words for these
+			x.Msg = "Proto constraint validation failed (field: \"" + lastWord(next.path) + "\", reason: is required)"
+		}
 		x.Allowed = "one of " + someOf(members, 20)
 		if w.chosen(at.path, members) {
 			return

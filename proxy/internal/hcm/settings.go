@@ -101,9 +101,10 @@ func New(p *hcmv3.HttpConnectionManager, d Deps) (*Config, error) {
 	}
 	c.common(p.CommonHttpProtocolOptions)
 	errs.Collect("", c.codecs(p, d))
+	errs.Collect("http2_protocol_options", checkCustomSettings(p.GetHttp2ProtocolOptions()))
 	errs.Collect("", c.identity(p, d))
 	errs.Collect("", c.tracing(p, d, scope.Scope("tracing").Group(stats.Tracing)))
-	c.logging(p)
+	errs.Collect("", c.logging(p))
 	errs.Collect("", c.filters(p, d))
 	errs.Collect("", c.routes(p, d))
 	errs.Collect("local_reply_config", c.localReplies(p, d))

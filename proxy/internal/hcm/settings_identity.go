@@ -141,12 +141,24 @@ func (c *Config) paths(p *hcmv3.HttpConnectionManager) {
 }
 
 // logging takes over when access logs are written.
-func (c *Config) logging(p *hcmv3.HttpConnectionManager) {
+func (c *Config) logging(p *hcmv3.HttpConnectionManager) error {
 	c.LogStart, c.LogInterval = p.FlushAccessLogOnNewRequest, or(p.AccessLogFlushInterval, 0) //nolint:staticcheck // deprecated and still accepted
 	if o := p.AccessLogOptions; o != nil {
+		switch {
+		case p.AccessLogFlushInterval != nil: //nolint:staticcheck // deprecated and still accepted
+			return onlyOne("access_log_flush_interval")
+		case p.FlushAccessLogOnNewRequest: //nolint:staticcheck // deprecated and still accepted
+			return onlyOne("flush_access_log_on_new_request")
+		}
 		c.LogStart, c.LogInterval = o.FlushAccessLogOnNewRequest, or(o.AccessLogFlushInterval, 0)
 		c.LogTunnel = o.FlushLogOnTunnelSuccessfullyEstablished
 	}
+	return nil
+}
+
+// onlyOne is the error about an old field beside the options that have taken its place.
+func onlyOne(old string) error {
+	return config.At("access_log_options", errors.New("Only one of "+old+" or access_log_options can be specified.")) //nolint:staticcheck // Envoy's text
 }
 
 // protoPorts are the destination ports of forward_proto_config. A port of both lists is one of https.

@@ -153,9 +153,29 @@ func CompileRegex(text string, full bool) (*regexp.Regexp, error) {
 
 // regexError turns Go's error into RE2's, which has no prefix.
 func regexError(err error) error {
-	text := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-	if strings.Contains(text, "invalid or unsupported Perl syntax") {
+	var e *syntax.Error
+	if !errors.As(err, &e) {
+		return errors.New(strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	text := e.Code.String()
+	if words, ok := re2Words[e.Code]; ok {
+		text = words
+	}
+	text += ": " + e.Expr
+	if e.Code == syntax.ErrInvalidPerlOp {
 		text += ": RE2 has no lookaround and no back references"
 	}
 	return errors.New(text)
+}
+
+// re2Words are RE2's words where Go's are others.
+var re2Words = map[syntax.ErrorCode]string{
+	syntax.ErrInvalidNamedCapture:   "invalid named capture group",
+	syntax.ErrInvalidPerlOp:         "invalid perl operator",
+	syntax.ErrInvalidRepeatOp:       "bad repetition operator",
+	syntax.ErrInvalidRepeatSize:     "invalid repetition size",
+	syntax.ErrMissingBracket:        "missing ]",
+	syntax.ErrMissingParen:          "missing )",
+	syntax.ErrMissingRepeatArgument: "no argument for repetition operator",
+	syntax.ErrTrailingBackslash:     "trailing \\ at end of regexp",
 }

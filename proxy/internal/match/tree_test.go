@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 		"{matcher_tree: {exact_match_map: {map: {}}}}":                                                                    "matcher_tree.input: typed_config is required",
 		"{matcher_list: {matchers: [{predicate: {}, on_match: {}}]}}":                                                     "matcher_list.matchers[0].predicate: match_type is required",
 		one + header("a") + "}}, on_match: " + to("x") + "}]}}":                                                           "matcher_list.matchers[0].predicate.single_predicate: matcher is required",
-		one + header("a") + ", value_match: {safe_regex: {regex: '('}}}}, on_match: {}}]}}":                               "matcher_list.matchers[0].predicate.single_predicate.value_match: missing closing ): `(`",
+		one + header("a") + ", value_match: {safe_regex: {regex: '('}}}}, on_match: {}}]}}":                               "matcher_list.matchers[0].predicate.single_predicate.value_match: missing ): (",
 		one + input("google.protobuf.StringValue", "") + ", value_match: {exact: a}}}}]}}":                                "matcher_list.matchers[0].predicate.single_predicate.input: Didn't find a registered implementation for 'i' with type URL: 'google.protobuf.StringValue'",
 		one + header("a") + ", value_match: {safe_regex: {regex: x}, ignore_case: true}}}}]}}":                            "matcher_list.matchers[0].predicate.single_predicate.value_match: ignore_case has no effect for safe_regex.",
 		one + header("a") + ", custom_match: {name: c, typed_config: {" + typeURL + "google.protobuf.StringValue}}}}}]}}": "matcher_list.matchers[0].predicate.single_predicate.custom_match: Didn't find a registered implementation for 'c' with type URL: 'google.protobuf.StringValue'",

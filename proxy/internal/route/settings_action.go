@@ -3,14 +3,15 @@ package route
 import (
 	"errors"
 	"fmt"
+	"google.golang.org/protobuf/types/known/anypb"
 	"strings"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/early_data/v3"
 	uritmplrv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/rewrite/uri_template/v3"
 
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
@@ -155,7 +156,7 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 		errs.Collect("path_rewrite", err)
 	}
 	if policy {
-		errs.Collect("path_rewrite_policy", e.rewriteTemplate(a.PathRewritePolicy.GetTypedConfig()))
+		errs.Collect("path_rewrite_policy", e.rewriteTemplate(a.PathRewritePolicy))
 	}
 	switch h := a.HostRewriteSpecifier.(type) {
 	case *routev3.RouteAction_HostRewriteLiteral:
@@ -176,9 +177,12 @@ func (c *compiler) rewrites(e *Entry, a *routev3.RouteAction) (err error) {
 }
 
 // rewriteTemplate takes over a path_rewrite_policy.
-func (e *Entry) rewriteTemplate(a *anypb.Any) (err error) {
+func (e *Entry) rewriteTemplate(p *corev3.TypedExtensionConfig) (err error) {
 	var cfg uritmplrv3.UriTemplateRewriteConfig
+	a := p.GetTypedConfig()
 	switch {
+	case !config.Holds(a, &cfg):
+		return config.Unregistered(p.GetName(), a)
 	case e.match.path.kind == pathTemplate && e.match.path.tmpl == nil:
 		return nil // the template is wrong, which is told already
 	case e.match.path.tmpl == nil:

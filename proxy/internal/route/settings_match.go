@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	uritmplv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -39,15 +40,8 @@ func (c *compiler) match(m *routev3.RouteMatch) (conditions, error) {
 	case *routev3.RouteMatch_ConnectMatcher_:
 		p.kind = pathConnect
 	case *routev3.RouteMatch_PathMatchPolicy:
-		var cfg uritmplv3.UriTemplateMatchConfig
 		p.kind = pathTemplate
-		if err := config.Into(s.PathMatchPolicy.GetTypedConfig(), &cfg); err != nil {
-			errs.Collect("path_match_policy.typed_config", err)
-			break
-		}
-		p.tmpl, err = parseTemplate(cfg.PathTemplate)
-		errs.Collect("path_match_policy.typed_config.path_template", err)
-		p.literal = cfg.PathTemplate[:strings.IndexAny(cfg.PathTemplate+"*", "*{")]
+		errs.Collect("path_match_policy", p.template(s.PathMatchPolicy))
 	default:
 		errs.Collect("", errors.New("path specifier is required"))
 	}
@@ -217,3 +211,18 @@ func filterStateMatch(m *matcherv3.FilterStateMatcher) (func(r *Request) bool, e
 
 // state returns the text of an object of the filter state.
 func (r *Request) state(key string) (string, bool) { return match.State(r.Info, nil, key) }
+
+// template takes over a path_match_policy.
+func (p *pathMatch) template(x *corev3.TypedExtensionConfig) (err error) {
+	var cfg uritmplv3.UriTemplateMatchConfig
+	a := x.GetTypedConfig()
+	if !config.Holds(a, &cfg) {
+		return config.Unregistered(x.GetName(), a)
+	}
+	if err := config.Into(a, &cfg); err != nil {
+		return config.At("typed_config", err)
+	}
+	p.tmpl, err = parseTemplate(cfg.PathTemplate)
+	p.literal = cfg.PathTemplate[:strings.IndexAny(cfg.PathTemplate+"*", "*{")]
+	return config.At("typed_config.path_template", err)
+}

@@ -68,7 +68,7 @@ func parseTemplate(s string) (*template, error) {
 		return fmt.Errorf("path_match_policy.path_template %s is invalid: %s", s, why)
 	}
 	if !strings.HasPrefix(s, "/") {
-		return nil, bad("it must begin with a slash")
+		return nil, bad("Invalid pattern: it must begin with a slash")
 	}
 	p := &templateParser{vars: map[string]int{}}
 	for rest := s; rest != ""; {
@@ -144,7 +144,7 @@ func (p *templateParser) variable(s string) (string, error) {
 	name, pattern, has := strings.Cut(s[:end], "=")
 	switch _, dup := p.vars[name]; {
 	case dup:
-		return "", fmt.Errorf("variable %s is there twice", name)
+		return "", fmt.Errorf("Repeated variable name: %q", name) //nolint:staticcheck // Envoy's text
 	case len(p.vars) == maxTemplateVars:
 		return "", fmt.Errorf("more than %d variables", maxTemplateVars)
 	case !validVar(name):

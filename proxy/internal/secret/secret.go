@@ -6,6 +6,7 @@ package secret
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"os"
@@ -75,12 +76,12 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	}
 	chain, err := ReadSource(p.GetCertificateChain())
 	var errs config.Errors
-	errs.Collect("certificate_chain", err)
+	errs.Collect("certificate_chain", unread("certificate", err))
 	key, err := ReadSource(p.GetPrivateKey())
 	if p.GetPrivateKey().GetFilename() == redacted || string(key) == redacted {
 		return nil, config.At("private_key", badKey(p, errRedacted))
 	}
-	errs.Collect("private_key", err)
+	errs.Collect("private_key", unread("private key", err))
 	// What is not written is missing, whatever files are not there.
 	if len(chain) == 0 && (errs.Err() == nil || p.GetCertificateChain() == nil) {
 		errs.Collect("", incomplete(p, "certificate_chain"))
@@ -98,12 +99,29 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 		err = fmt.Errorf("Failed to load certificate chain from %s: %w", NameOf(p.GetCertificateChain()), badChain(chain, err)) //nolint:staticcheck // Envoy's text
 		return nil, config.At("certificate_chain", err)
 	}
+	if _, text := p.GetOcspStaple().GetSpecifier().(*corev3.DataSource_InlineString); text {
+		return nil, config.At("ocsp_staple", errors.New("OCSP staple cannot be provided via inline_string"))
+	}
 	if staple, err := ReadSource(p.GetOcspStaple()); err != nil {
-		return nil, err
+		return nil, config.At("ocsp_staple", err)
 	} else if len(staple) > 0 {
+		if rest, err := asn1.Unmarshal(staple, new(asn1.RawValue)); err != nil || len(rest) > 0 {
+			return nil, config.At("ocsp_staple", errors.New("Data contained more than a single OCSP response, or none: one in DER is expected")) //nolint:staticcheck // Envoy's text
+		}
 		c.OCSPStaple = staple
 	}
 	return &c, nil
+}
+
+// unread is the error of ReadSource about a part of a certificate, behind Envoy's words for a part that is not there.
+func unread(part string, err error) error {
+	var x *config.Error
+	if !errors.As(err, &x) {
+		return err
+	}
+	out := *x
+	out.Msg = "Failed to load incomplete " + part + ": " + out.Msg
+	return &out
 }
 
 // incomplete is Envoy's text for a certificate without a part, which has no field or one that holds nothing.
@@ -145,6 +163,9 @@ func Roots(d *corev3.DataSource) (*x509.CertPool, []byte, error) {
 		return nil, nil, err
 	}
 	pool, err := trusted(b)
+	if err != nil && len(b) == 0 {
+		err = fmt.Errorf("%w: DataSource cannot be empty", err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("Failed to load trusted CA certificates from %s: %w", NameOf(d), err) //nolint:staticcheck // Envoy's text
 	}

@@ -81,8 +81,8 @@ func TestCertificateErrors(t *testing.T) {
 		{"a block that is no certificate", inline(block("CERTIFICATE", []byte("x"))), inline(key), ofChain + "its first certificate cannot be read: malformed certificate"},
 		{"a chain of broken base64", inline(strings.Replace(chain, "M", "", 1)), inline(key), ofChain + "the base64 between the BEGIN and END lines of the block at line 1 is broken"},
 		{"a key of broken base64", inline(chain), inline(strings.Replace(key, "M", "", 1)), ofKey + "the base64 between the BEGIN and END lines of the block at line 1 is broken"},
-		{"a chain that is not here", &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/proc/none"}}, inline(key), "certificate_chain.filename: Invalid path: /proc/none (no such file or directory)"},
-		{"a key that is not here", inline(chain), &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "none"}}, "private_key.filename: Invalid path: none (no such file or directory), seen from /"},
+		{"a chain that is not here", &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/proc/none"}}, inline(key), "certificate_chain.filename: Failed to load incomplete certificate: Invalid path: /proc/none (no such file or directory)"},
+		{"a key that is not here", inline(chain), &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "none"}}, "private_key.filename: Failed to load incomplete private key: Invalid path: none (no such file or directory), seen from /"},
 		{"a key for a chain", inline(key), inline(key), ofChain},
 	} {
 		_, err := secret.Certificate(&tlsv3.TlsCertificate{CertificateChain: c.chain, PrivateKey: c.key})

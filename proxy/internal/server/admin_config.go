@@ -31,7 +31,7 @@ func (s *Server) serveConfigDump(r *admin.Request, done func(*admin.Response)) {
 	if n := r.Query.Get("name_regex"); n != "" {
 		re, err := route.CompileRegex(n, true)
 		if err != nil {
-			refuse(400, "INVALID_ARGUMENT: Error while parsing name_regex from "+n+": "+regexReason(err))
+			refuse(400, "INVALID_ARGUMENT: Error while parsing name_regex from "+n+": "+err.Error())
 			return
 		}
 		d.want = re.MatchString

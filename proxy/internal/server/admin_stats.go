@@ -19,18 +19,6 @@ func (i inverted) Match(name []byte) bool { return !i.f.Match(name) }
 // compileFilter compiles a regular expression of a query.
 func compileFilter(text string) (*regexp.Regexp, error) { return route.CompileRegex(text, false) }
 
-// regexReason is what is wrong with a regular expression, in RE2's words.
-func regexReason(err error) string {
-	text := err.Error()
-	if i := strings.Index(text, "error parsing regexp: "); i >= 0 {
-		text = text[i+len("error parsing regexp: "):]
-	}
-	if what, of, ok := strings.Cut(text, ": `"); ok {
-		text = strings.Replace(what, "missing closing ]", "missing ]", 1) + ": " + strings.TrimSuffix(of, "`")
-	}
-	return text
-}
-
 // statsQuery reads the parameters that all forms of /stats share.
 func statsQuery(r *admin.Request) (q stats.Query, bad *admin.Response) {
 	q.UsedOnly = r.Query.Has("usedonly")
@@ -38,7 +26,7 @@ func statsQuery(r *admin.Request) (q stats.Query, bad *admin.Response) {
 	if f := r.Query.Get("filter"); f != "" {
 		re, err := compileFilter(f)
 		if err != nil {
-			return q, admin.Fail(400, "Invalid re2 regex: "+regexReason(err))
+			return q, admin.Fail(400, "Invalid re2 regex: "+err.Error())
 		}
 		q.Filter = re
 		if r.Query.Has("invert_filter") {

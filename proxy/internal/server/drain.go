@@ -55,7 +55,7 @@ func (d *drainer) close() bool {
 			start = d.since.Load()
 		}
 	}
-	if s.cfg.Options.DrainImmediate {
+	if s.cfg.Options.DrainImmediate || s.drainTime() == 0 {
 		return true
 	}
 	const whole = 10000
@@ -64,8 +64,11 @@ func (d *drainer) close() bool {
 }
 
 func (s *Server) drainTime() time.Duration {
-	if d := s.cfg.Options.DrainTime; d > 0 {
+	switch d := s.cfg.Options.DrainTime; {
+	case d > 0:
 		return d
+	case d < 0:
+		return 0
 	}
 	return defaultDrainTime
 }

@@ -202,6 +202,10 @@ func TestDrain(t *testing.T) {
 	if n := share(); n != 1000 {
 		t.Errorf("immediate: %d", n)
 	}
+	r.s.cfg.Options.DrainImmediate, r.s.cfg.Options.DrainTime = false, -1
+	if n := share(); n != 1000 {
+		t.Errorf("in no time: %d", n)
+	}
 }
 
 // When listeners stop depends on the parameters of /drain_listeners.

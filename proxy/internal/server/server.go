@@ -75,7 +75,7 @@ type Config struct {
 
 // Options are the command line's.
 type Options struct {
-	DrainTime         time.Duration // 600 s
+	DrainTime         time.Duration // 0: 600 s; below: none
 	DrainImmediate    bool
 	FileFlushInterval time.Duration // 10 s
 	FileFlushSize     int           // 64 KiB
@@ -251,6 +251,8 @@ func (s *Server) build() error {
 	s.part(func() error { return s.cfg.Boot.Positions().Attach("", config.Refuse(bootstrapGaps, s.boot, "")) })
 	s.part(s.checkHeaderPrefix)
 	s.part(s.checkRegexEngine)
+	s.part(s.checkWatchdogs)
+	s.part(s.checkEventLog)
 	s.part(s.buildStats)
 	s.buildProcess()
 	s.buildNode()

@@ -120,6 +120,11 @@ func (c *Config) readConnect(p *tcpv3.TcpProxy) error {
 
 func (c *Config) readLogs(p *tcpv3.TcpProxy, d *Deps) (err error) {
 	o := p.GetAccessLogOptions()
+	for old, set := range map[string]bool{"access_log_flush_interval": p.GetAccessLogFlushInterval() != nil, "flush_access_log_on_connected": p.GetFlushAccessLogOnConnected()} { //nolint:staticcheck // as below
+		if o != nil && set {
+			return &config.Error{Path: "access_log_options", Kind: config.Invalid, Msg: "Only one of " + old + " or access_log_options can be specified."}
+		}
+	}
 	c.LogStart = o.GetFlushAccessLogOnStart()
 	c.LogConnected = o.GetFlushAccessLogOnConnected() || p.GetFlushAccessLogOnConnected()                    //nolint:staticcheck // deprecated, still read by Envoy
 	for _, t := range []*durationpb.Duration{p.GetAccessLogFlushInterval(), o.GetAccessLogFlushInterval()} { //nolint:staticcheck // as above

@@ -193,7 +193,7 @@ func ticketKeys(cfg *tls.Config, keys *tlsv3.TlsSessionTicketKeys) error {
 			return err
 		}
 		if len(b) != 80 {
-			return errors.New("incorrect TLS session ticket key length. Length must be 80 bytes")
+			return fmt.Errorf("Incorrect TLS session ticket key length. Length %d, expected length 80.", len(b)) //nolint:staticcheck // Envoy's text
 		}
 		list = append(list, [32]byte(b[16:48]))
 	}
@@ -215,6 +215,10 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 		return nil, err
 	}
 	c, group := &Client{b: b}, b.stats
+	if err := checkClient(p); err != nil {
+		b.close()
+		return nil, err
+	}
 	build := func() (*Context, error) {
 		x := &Context{client: true, stats: group, autoHostSNI: p.GetAutoHostSni(), autoSAN: p.GetAutoSniSanValidation()}
 		cfg, err := b.common(x, true)
@@ -242,6 +246,17 @@ func NewClient(p *tlsv3.UpstreamTlsContext, d Deps) (*Client, error) {
 	c.ctx.Store(x)
 	b.onChange(func() error { return replace(&c.ctx, build) })
 	return c, nil
+}
+
+// checkClient looks at what only clients have. The errors are Envoy's.
+func checkClient(p *tlsv3.UpstreamTlsContext) error {
+	switch {
+	case strings.ContainsRune(p.GetSni(), 0):
+		return config.At("sni", errors.New("SNI names containing NULL-byte are not allowed")) //nolint:staticcheck // Envoy's text
+	case p.GetAutoSniSanValidation() && p.GetCommonTlsContext().GetValidationContextType() == nil:
+		return config.At("auto_sni_san_validation", errors.New("'auto_sni_san_validation' was configured without a validation context"))
+	}
+	return nil
 }
 
 // builder holds what both sides have in common.
@@ -294,7 +309,7 @@ func (b *builder) read() error {
 		return err
 	}
 	if len(p.GetTlsCertificates()) > 0 && len(p.GetTlsCertificateSdsSecretConfigs()) > 0 {
-		return errors.New("cannot have both tls_certificates and tls_certificate_sds_secret_configs")
+		return errors.New("SDS and non-SDS TLS certificates may not be mixed in server contexts: cannot have both tls_certificates and tls_certificate_sds_secret_configs")
 	}
 	for _, c := range p.GetTlsCertificates() {
 		b.certs = append(b.certs, func() *tlsv3.TlsCertificate { return c })
@@ -362,6 +377,11 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 		InsecureSkipVerify:          true, //nolint:gosec // the verifier below checks what Envoy checks, which is not the host name
 		Rand:                        rand.Reader,
 	}
+	for i, name := range cfg.NextProtos {
+		if len(name) > maxALPN {
+			return nil, config.At(fmt.Sprintf("alpn_protocols[%d]", i), errors.New("Invalid ALPN protocol string")) //nolint:staticcheck // Envoy's text
+		}
+	}
 	missing := false
 	var cas []byte
 	for i, f := range b.certs {
@@ -400,6 +420,9 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 	b.tellExpiries(cfg.Certificates, cas)
 	return cfg, nil
 }
+
+// maxALPN is how long the name of a protocol may be (RFC 7301, section 3.1).
+const maxALPN = 255
 
 // certPath is where certificate i stands in p: all of them are written there, or all are secrets.
 func (b *builder) certPath(i int) string {

@@ -1,8 +1,10 @@
 package tls
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -27,7 +29,10 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext, trusted func
 	}
 	var err error
 	if v.crls, err = revocationLists(p.GetCrl()); err != nil {
-		return nil, err
+		if p.GetTrustedCa() == nil {
+			err = fmt.Errorf("%w (without trusted CA)", err)
+		}
+		return nil, config.At("crl", err)
 	}
 	if c := p.GetCustomValidatorConfig(); c != nil {
 		if v.domains, err = trustDomains(c); err != nil {
@@ -58,7 +63,11 @@ func (b *builder) verifierOf(p *tlsv3.CertificateValidationContext, trusted func
 		if v.hashes == nil {
 			v.hashes = map[string]bool{}
 		}
-		v.hashes[strings.ToLower(strings.ReplaceAll(h, ":", ""))] = true
+		digits := strings.ToLower(strings.ReplaceAll(h, ":", ""))
+		if raw, err := hex.DecodeString(digits); err != nil || len(raw) != sha256.Size {
+			return nil, config.At("verify_certificate_hash", fmt.Errorf("Invalid hex-encoded SHA-256 %s", h)) //nolint:staticcheck // Envoy's text
+		}
+		v.hashes[digits] = true
 	}
 	for _, h := range p.GetVerifyCertificateSpki() {
 		raw, err := base64.StdEncoding.DecodeString(h)
@@ -128,7 +137,9 @@ func trustDomains(c *corev3.TypedExtensionConfig) (map[string]*x509.CertPool, er
 	var p tlsv3.SPIFFECertValidatorConfig
 	a := c.GetTypedConfig()
 	if !config.Holds(a, &p) {
-		return nil, config.Unregistered(c.GetName(), a)
+		x := config.Unregistered(c.GetName(), a)
+		x.Msg = "Failed to get certificate validator factory for " + c.GetName() + ": " + x.Msg
+		return nil, config.At("custom_validator_config", x)
 	}
 	if err := config.Into(a, &p); err != nil {
 		return nil, err

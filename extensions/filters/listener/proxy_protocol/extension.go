@@ -5,6 +5,8 @@
 package proxy_protocol //nolint:revive // Envoy's name
 
 import (
+	"errors"
+
 	"google.golang.org/protobuf/proto"
 
 	proxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
@@ -23,6 +25,9 @@ var Extension = ext.ListenerFilter{
 	},
 	New: func(cfg proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ListenerFilter, error) {
 		c := newConfig(cfg.(*proxyv3.ProxyProtocol), ctx.Scope())
+		if !c.allowed[1] && !c.allowed[2] {
+			return nil, errors.New("Proxy Protocol filter is misconfigured: all proxy protocol versions are disallowed.") //nolint:staticcheck // Envoy's text
+		}
 		return func(network.Dispatcher) network.ListenerFilter { return &filter{cfg: c} }, nil
 	},
 }
