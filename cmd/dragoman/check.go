@@ -22,7 +22,8 @@ nobody means is noted, and changes no exit code: a route that no request reaches
 with a '*' in it, TLS that verifies nobody.
 
 A file, folder or environment variable that this machine lacks is a problem of a kind of its own ("machine"); for a
-configuration that is to run elsewhere, --allow-missing-files makes notes of them.
+configuration that is to run elsewhere, --allow-missing-files makes notes of them, but for variables that --config-env is to
+replace: without them nobody knows what the file says.
 
 What is missing is named by its message; docs/compat.md has each one with its extension.
 

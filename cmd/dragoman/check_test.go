@@ -292,3 +292,24 @@ func TestCheckFolder(t *testing.T) {
 		t.Errorf("%d %s", code, problem)
 	}
 }
+
+// Variables that --config-env is to replace and that are not set are what this machine lacks; without the flag they are spoken of.
+func TestCheckVariables(t *testing.T) {
+	unset := "node: {id: \"${DRAGOMAN_TEST_NOT}\", cluster: c}\n"
+	for _, c := range []struct {
+		text, flags string
+		code        int
+		want        string
+	}{
+		{unset, "--config-env", exitNo, "does not run on this machine: 1 problem"},
+		{unset, "--config-env --allow-missing-files", exitNo, "DRAGOMAN_TEST_NOT is not set"},
+		{unset + "admin: {address: {socket_address: {address: \"${\", port_value: 1}}}\n", "--config-env", exitNo, "is refused: 2 problems"},
+		{unset, "", exitOK, "runs as it is"},
+		{"admin: {address: {socket_address: {address: 127.0.0.1, port_value: ${DRAGOMAN_TEST_NOT}}}}\n", "", exitNo, "variables such as ${NAME} are replaced with --config-env only"},
+	} {
+		args := append([]string{"check", file(t, "a.yaml", c.text)}, strings.Fields(c.flags)...)
+		if code, out, _ := command(t, "", args...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s %s: %d %s", c.text, c.flags, code, out)
+		}
+	}
+}

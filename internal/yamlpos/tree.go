@@ -68,6 +68,8 @@ func (p Pos) String() string {
 type SyntaxError struct {
 	Pos Pos
 	Msg string
+	// Unset: a variable is not set, and all else may be right.
+	Unset bool
 }
 
 func (e *SyntaxError) Error() string { return e.Pos.String() + ": " + e.Msg }

@@ -122,6 +122,7 @@ func (s *substitution) expand(n Node, in string) string {
 			value = fallback
 		case !ok:
 			s.fail(n, "${"+name, fmt.Sprintf("the environment variable %s is not set: set it, or write ${%s:-default}", name, name))
+			s.errs[len(s.errs)-1].Unset = true
 		}
 		b.WriteString(value)
 	}

@@ -238,7 +238,11 @@ func (o *Options) parse(name string, data []byte, parse func(string, []byte) (*y
 	}
 	missing := &Errors{}
 	for _, s := range t.Substitute(o.Env) {
-		missing.Add(&Error{File: s.Pos.File, Line: s.Pos.Line, Col: s.Pos.Col, Msg: s.Msg}, o.maxErrors())
+		x := &Error{File: s.Pos.File, Line: s.Pos.Line, Col: s.Pos.Col, Msg: s.Msg}
+		if s.Unset {
+			x.Kind = NotHere
+		}
+		missing.Add(x, o.maxErrors())
 	}
 	return t, missing.Err()
 }

@@ -153,7 +153,7 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 	f.missingFields(fields)
 	f.lacking = lacking
 	f.judge()
-	f.advise(o.Env == nil)
+	f.advise(o)
 	if f.root != nil {
 		f.extensions(missing, has)
 		f.count()
@@ -191,9 +191,11 @@ func (f *File) judge() {
 	}
 }
 
-// advise notes what the problems have in common. raw: variables were not replaced.
-func (f *File) advise(raw bool) {
-	if raw && slices.ContainsFunc(f.Problems, func(p proxy.Problem) bool { return variable.MatchString(p.Msg + " " + p.Found) }) {
+// advise notes what the problems have in common.
+func (f *File) advise(o proxy.LoadOptions) {
+	if o.Env == nil && slices.ContainsFunc(f.Problems, func(p proxy.Problem) bool {
+		return variable.MatchString(p.Msg+" "+p.Found) || p.Kind == proxy.Unreadable && variable.Match(o.Data) // {port: ${PORT}} is no YAML
+	}) {
 		f.Notes = append(f.Notes, proxy.Problem{File: f.File, Kind: proxy.Invalid, Msg: "variables such as ${NAME} are replaced with --config-env only"})
 	}
 	if f.root.Get("kind") != nil && f.root.Get("apiVersion") != nil {
@@ -204,14 +206,16 @@ func (f *File) advise(raw bool) {
 
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*`)
 
-// Elsewhere judges anew for another machine: what this one lacks becomes notes.
+// Elsewhere judges anew for another machine: what this one lacks becomes notes. Where a variable is not set nobody knows what the file says:
+// that has no field, and stays.
 func (f *File) Elsewhere() {
 	var here []proxy.Problem
 	f.Problems = slices.DeleteFunc(f.Problems, func(p proxy.Problem) bool {
-		if p.Kind == proxy.NotHere {
+		gone := p.Kind == proxy.NotHere && p.Path != ""
+		if gone {
 			here = append(here, p)
 		}
-		return p.Kind == proxy.NotHere
+		return gone
 	})
 	f.Notes = append(f.Notes, here...)
 	f.OK = len(f.Problems) == 0 && f.More == 0
