@@ -103,3 +103,54 @@ func TestCheckNotesDeprecatedFieldsOnce(t *testing.T) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
 }
+
+// What follows from one mistake, or stands in one YAML anchor, is told with it; what is none the worse for it is told too.
+func TestCheckTellsEachMistakeOnce(t *testing.T) {
+	const direct = "{match: {prefix: /}, direct_response: {status: 200, body: {inline_string: one}}}"
+	routes := func(list string) string { return strings.Replace(watched, direct, list, 1) }
+	const dynamic = "\ndynamic_resources:\n  ads_config: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: c}}]}\n" +
+		"  cds_config: {ads: {}}\n  lds_config: {ads: {}}\nstatic_resources: {clusters: [{name: c}]}\n"
+	tls := func(message, more string) string {
+		return `transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.` + message + ", " + more + "}}"
+	}
+	t.Setenv("DRAGOMAN_TEST_EMPTY", "")
+	for _, c := range []struct {
+		name, text string
+		want       []string // in this order, and no more
+	}{
+		{"a node's id that is a boolean", "node: {id: n, cluster: c}" + dynamic, []string{"a.yaml:1:12: expected '\"', a string; found a boolean n"}},
+		{"a node that is misspelt", "nod: {id: a, cluster: c}" + dynamic, []string{"a.yaml:1:1: no such field: 'nod'"}},
+		{"no node", dynamic, []string{"a.yaml:3:15: ads: node 'id' and 'cluster' are required"}},
+		{"neither node nor ADS", "dynamic_resources: {lds_config: {ads: {}}}", []string{
+			"node 'id' and 'cluster' are required. Set it either in 'node' config or via --service-node and --service-cluster options.; write node: {id: ..., cluster: ...}",
+			"ADS must be configured to support an ADS config source; ads_config of dynamic_resources is missing"}},
+		{"an unknown field in an anchor", routes("{match: {prefix: /a}, route: &r {cluster: c, tiemout: 1s}}, {match: {prefix: /b}, route: *r}, {match: {prefix: /c}, route: *r}") + "  clusters: [{name: c}]\n",
+			[]string{"no such field: 'tiemout': message envoy.config.route.v3.RouteAction has unknown fields; did you mean 'timeout'?; so in 3 places\n      field static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[0].routes[0].route.tiemout"}},
+		{"an unknown cluster in an anchor", routes("{match: {prefix: /a}, route: &r {cluster: d}}, {match: {prefix: /b}, route: *r}") + "  clusters: [{name: c}]\n",
+			[]string{"unknown cluster 'd'; did you mean 'c'?; so in 2 places"}},
+		{"a broken rule in an anchor", routes("{match: {prefix: /a}, direct_response: &r {status: 99}}, {match: {prefix: /b}, direct_response: *r}"), []string{"inside range [200, 600)); found 99; so in 2 places"}},
+		{"fields of the other side", "static_resources: {clusters: [{name: c, " + tls("DownstreamTlsContext", "sni: a, auto_host_sni: true") + "}]}",
+			[]string{"no such field: 'sni': message envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext has unknown fields; a cluster takes type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, which has that field"}},
+		{"and in a listener", strings.Replace(watched, "    - filters:", "    - "+tls("UpstreamTlsContext", "require_client_certificate: true")+"\n      filters:", 1),
+			[]string{"no such field: 'require_client_certificate': message envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext has unknown fields; a filter chain takes type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext, which has that field\n"}},
+		{"of the other side, and of none", "static_resources: {clusters: [{name: c, " + tls("DownstreamTlsContext", "sni: a, common_tls_contxt: {}") + "}]}",
+			[]string{"no such field: 'sni'", "no such field: 'common_tls_contxt'"}},
+		{"at its own side", strings.Replace(watched, "    - filters:", "    - "+tls("DownstreamTlsContext", "sni: a")+"\n      filters:", 1),
+			[]string{"No TLS certificates found for server context", "no such field: 'sni': message envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext has unknown fields; server_names in filter_chain_match choose"}},
+		{"an empty variable", strings.Replace(watched, "port_value: 0", "port_value: '${DRAGOMAN_TEST_EMPTY}'", 1), []string{"invalid number: ''; allowed: an integer from 0 to 65535; the variable DRAGOMAN_TEST_EMPTY is empty"}},
+		{"one without quotes", strings.Replace(watched, "port_value: 0", "port_value: ${DRAGOMAN_TEST_EMPTY}", 1), []string{"PortSpecifier: value is required); allowed: one of port_value, named_port; the variable DRAGOMAN_TEST_EMPTY is empty"}},
+		{"one of a field that must be there", strings.Replace(watched, "stat_prefix: p", "stat_prefix: ${DRAGOMAN_TEST_EMPTY}", 1), []string{"StatPrefix: value length must be at least 1 characters); found null; the variable DRAGOMAN_TEST_EMPTY is empty"}},
+	} {
+		_, out, _ := command(t, "", "check", "--config-env", file(t, "a.yaml", c.text))
+		if n := strings.Count(out, "\n      field "); n != len(c.want) {
+			t.Errorf("%s: %d problems in\n%s", c.name, n, out)
+		}
+		rest := out
+		for _, want := range c.want {
+			_, after, ok := strings.Cut(rest, want)
+			if rest = after; !ok {
+				t.Errorf("%s: no %q in\n%s", c.name, want, out)
+			}
+		}
+	}
+}

@@ -108,7 +108,12 @@ type Tree struct {
 	rest Pos
 	// lookup gives the values of variables, for what Expand reads later; nil: there are none.
 	lookup func(name string) (value string, ok bool)
+	// emptied are the variables whose empty values left nothing of a scalar.
+	emptied map[Node]string
 }
+
+// Emptied returns the variable whose empty value has left nothing of the scalar n, "" if that is not so.
+func (t *Tree) Emptied(n Node) string { return t.emptied[n] }
 
 // Repeated is a key of a YAML map that stands twice: the value at Before is not used.
 type Repeated struct {

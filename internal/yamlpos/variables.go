@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // variable is a reference to a variable with nothing wrong about it.
@@ -45,6 +48,26 @@ func unmask(s string) string {
 	}, s)
 }
 
+// unquotedVariable finds the reference to a variable that a YAML text breaks at for want of quotes: with it masked, the error, which is
+// msg, is another or none. ok is false if there is no such.
+func unquotedVariable(src []byte, msg string) (off int, ref string, ok bool) {
+	refs := variable.FindAllIndex(src, -1)
+	if len(refs) == 0 || len(src) > maxSearched {
+		return 0, "", false
+	}
+	same := func(n int) bool { // with the first n masked
+		end := refs[n-1][1]
+		err := yaml.Unmarshal(append(MaskVariables(src[:end:end]), src[end:]...), new(yaml.Node))
+		return err != nil && err.Error() == msg
+	}
+	n := 1 + sort.Search(len(refs), func(i int) bool { return !same(i + 1) })
+	if n > len(refs) {
+		return 0, "", false
+	}
+	at := refs[n-1]
+	return at[0], string(src[at[0]:at[1]]), true
+}
+
 // Substitute replaces ${NAME} and ${NAME:-default} in the values of t by what lookup says; the default is taken for a variable that is
 // not set or empty. $${ stands for ${. Keys and comments stay. In YAML a value without quotes means afterwards what it would mean if
 // the text stood there: ${PORT} becomes a number.
@@ -81,6 +104,13 @@ func (s *substitution) scalar(n Node) {
 		return
 	}
 	text := s.expand(n, unmask(string(old)))
+	if text == "" {
+		if t.emptied == nil {
+			t.emptied = map[Node]string{}
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(unmask(string(old)), "${"), "}")
+		t.emptied[n], _, _ = strings.Cut(name, ":-")
+	}
 	nd := &t.nodes[n]
 	nd.off, nd.n = uint32(len(t.aux)), uint32(len(text))
 	nd.flags |= flagAux

@@ -163,3 +163,30 @@ func FuzzFormat(f *testing.F) {
 		}
 	})
 }
+
+// TestEmptied has a tree know which variable has left nothing of a value.
+func TestEmptied(t *testing.T) {
+	for in, want := range map[string]string{"a: ${EMPTY}": "EMPTY", "a: '${EMPTY:-}'": "EMPTY", "a: x${EMPTY}": "", "a: ''": "", "a: {b: ${NAME}}": ""} {
+		tree, err := yamlpos.ParseYAML("f", yamlpos.MaskVariables([]byte(in)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree.Substitute(lookup)
+		if got := tree.Emptied(tree.First(tree.Root())); got != want {
+			t.Errorf("%s: %q", in, got)
+		}
+	}
+}
+
+// TestVariablesWithoutQuotes: within braces the text breaks at a variable that is not replaced, which is told at its place.
+func TestVariablesWithoutQuotes(t *testing.T) {
+	for in, want := range map[string]string{
+		"a: 1\nb: {c: x, d: ${A:-1}}":                    "f:2:14: invalid YAML: did not find expected ',' or '}': ${A:-1} needs quotes within {...} and [...]: '${A:-1}'",
+		"a: ${X}\nb: {c: '${Y}', d: [1, ${A}], e: ${B}}": "f:2:23: invalid YAML: did not find expected ',' or ']': ${A} needs quotes",
+		"a: ${X}\nb: {c: '${Y}'":                         "f:2:4: invalid YAML: did not find expected ',' or '}'",
+	} {
+		if _, err := yamlpos.ParseYAML("f", []byte(in)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}

@@ -29,6 +29,11 @@ func yamlError(file string, src []byte, err error) error {
 			return &SyntaxError{Pos: placeOf(file, src, off), Msg: "invalid YAML: " + msg}
 		}
 	}
+	if strings.HasPrefix(msg, "did not find expected ") && strings.Contains(msg, "',' or ") {
+		if off, ref, ok := unquotedVariable(src, err.Error()); ok {
+			return &SyntaxError{Pos: placeOf(file, src, off), Msg: "invalid YAML: " + msg + ": " + ref + " needs quotes within {...} and [...]: '" + ref + "'"}
+		}
+	}
 	if brokenBlock(msg) {
 		if l, col, why, ok := blockError(src, line, msg); ok {
 			return &SyntaxError{Pos: Pos{File: file, Line: l, Col: col}, Msg: "invalid YAML: " + msg + ": " + why}

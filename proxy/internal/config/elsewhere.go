@@ -32,8 +32,13 @@ func (e *encoder) unknownField(n, c yamlpos.Node, m *message) {
 		Msg:        "no such field: '" + shorten(key) + "': message " + m.name + " has unknown fields",
 		Suggestion: slip(key, names), // a slip of one letter comes before a field of that very name elsewhere
 	}
+	wrong, told := e.wrongSide(n, c, m, &x)
+	if told && !e.opts.AllowUnknownFields {
+		return
+	}
 	f, keys := e.unwrapped(n, m)
 	switch {
+	case wrong:
 	case f != "" && slices.Contains(keys, key):
 		if key != keys[0] && !e.opts.AllowUnknownFields {
 			return // told with the first of them

@@ -66,6 +66,9 @@ func (e *encoder) report(n yamlpos.Node, place func(yamlpos.Node) yamlpos.Pos, x
 	p := place(n)
 	x.File, x.Line, x.Col = p.File, p.Line, p.Col
 	x.Path = pathString(e.path)
+	if name := e.tree.Emptied(n); name != "" {
+		x.Advice, x.Suggestion = emptyVariable(name), ""
+	}
 	if x.Kind == "" {
 		x.Kind = WrongType
 	}

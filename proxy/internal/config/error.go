@@ -37,6 +37,10 @@ type Error struct {
 	Within string `json:"within,omitempty"`
 	// NoCluster is the cluster that there is not, where naming it is the mistake.
 	NoCluster string `json:"-"`
+	// NoNode: the mistake is that the proxy does not say who it is.
+	NoNode bool `json:"-"`
+	// Also counts the further paths at which the same mistake shows: it stands in a YAML anchor that is used there, too.
+	Also int `json:"also,omitempty"`
 }
 
 // Error prints "file:line:col: path: message; found F; allowed: A; did you mean 'S'? (ADVICE); E has that field: ...".
@@ -72,6 +76,9 @@ func (e *Error) Error() string {
 		b.WriteString(" (" + e.Advice + ")")
 	default:
 		b.WriteString("; " + e.Advice)
+	}
+	if e.Also > 0 {
+		fmt.Fprintf(&b, "; so in %d places", 1+e.Also)
 	}
 	switch e.Elsewhere {
 	case "":

@@ -477,3 +477,32 @@ func TestSortTellsOnce(t *testing.T) {
 		t.Error(e.Error())
 	}
 }
+
+// What stands in an anchor shows at each path that uses it: it is one mistake. Others at the same place are others.
+func TestSortCountsAnchors(t *testing.T) {
+	at := func(path, msg string) *config.Error {
+		return &config.Error{File: "a", Line: 2, Col: 1, Path: path, Msg: msg}
+	}
+	e := config.Errors{List: []*config.Error{at("x[0].f", "wrong"), at("x[1].f", "wrong"), at("x[0].f", "other"), at("x[1].g", "wrong"), at("x[0].f", "wrong"), at("y.f", "wrong"),
+		{Path: "x[0].f", Msg: "no place"}, {Path: "x[1].f", Msg: "no place"}}}
+	e.Sort()
+	if want := "a:2:1: x[0].f: wrong; so in 3 places\na:2:1: x[0].f: other\na:2:1: x[1].g: wrong\nx[0].f: no place\nx[1].f: no place"; e.Error() != want {
+		t.Error(e.Error())
+	}
+}
+
+// A message of others is no resource of the API that ends in the same word.
+func TestTypesOfOthers(t *testing.T) {
+	for url, want := range map[string]string{
+		"my.Filter":                     "could not find @type 'type.googleapis.com/my.Filter'",
+		"acme.filters.v1.Listener":      "could not find @type 'type.googleapis.com/acme.filters.v1.Listener'",
+		"Cluster":                       "did you mean 'type.googleapis.com/envoy.config.cluster.v3.Cluster'?",
+		"envoy.config.v3.VirtualHost":   "did you mean 'type.googleapis.com/envoy.config.route.v3.VirtualHost'?",
+		"envoy.config.route.v3.Virtual": "could not find @type",
+	} {
+		_, _, err := config.Load(write(t, "b.yaml", []byte(`bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/`+url+"}}]")), config.Options{})
+		if err == nil || !strings.HasSuffix(err.Error(), want) && !strings.Contains(want, "could not find") || strings.HasSuffix(want, "'") && !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

@@ -46,6 +46,9 @@ func (p *Positions) Error(path string, x Error) *Error {
 	}
 	pos := n.tree.Pos(n.node)
 	x.File, x.Line, x.Col = pos.File, pos.Line, pos.Col
+	if name := n.emptied(ok, path, x.Allowed); name != "" {
+		x.Advice, x.Suggestion = emptyVariable(name), ""
+	}
 	if k := n.tree.Kind(n.node); ok && x.Found == "" && (k == yamlpos.Bool || k == yamlpos.Number || k == yamlpos.String) {
 		if text := n.tree.Text(n.node); len(text) == 0 || !strings.Contains(x.Msg, string(text)) {
 			e := encoder{tree: n.tree}
@@ -113,6 +116,26 @@ type treeNode struct {
 	tree *yamlpos.Tree
 	node yamlpos.Node
 }
+
+// emptied is the variable whose empty value is why there is none at path, of which n is the node, or if !ok that of the message around;
+// "" if there is no such. members are the fields that may stand at path, if it is that of a oneof.
+func (s treeNode) emptied(ok bool, path, members string) string {
+	if ok {
+		return s.tree.Emptied(s.node)
+	}
+	if s.tree.Kind(s.node) != yamlpos.Map {
+		return ""
+	}
+	last := path[strings.LastIndexByte(path, '.')+1:]
+	for c := s.tree.First(s.node); c < s.tree.End(s.node); c = s.tree.End(c) {
+		if name, key := s.tree.Emptied(c), s.tree.Key(c); name != "" && (sameField(key, last) || strings.Contains(members, string(key))) {
+			return name
+		}
+	}
+	return ""
+}
+
+func emptyVariable(name string) string { return "the variable " + name + " is empty" }
 
 // read expands a value that was left unread; one that cannot be read stays as it is.
 func (s treeNode) read() treeNode {

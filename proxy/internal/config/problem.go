@@ -199,13 +199,7 @@ func within(path, parent string) bool {
 // Sort puts the errors into the order in which they stand in the file, each once; those without a place stay at the end.
 func (e *Errors) Sort() {
 	files := map[string]int{"": 1 << 30}
-	told := map[Error]bool{}
-	e.List = slices.DeleteFunc(e.List, func(x *Error) bool {
-		x.Classify() // one check may have left open what the other says
-		was := told[*x]
-		told[*x] = true
-		return was
-	})
+	e.once()
 	for _, x := range e.List {
 		if _, ok := files[x.File]; !ok {
 			files[x.File] = len(files)
@@ -219,6 +213,31 @@ func (e *Errors) Sort() {
 			return d
 		}
 		return a.Col - b.Col
+	})
+}
+
+// once leaves of equal errors the first. Those that are equal but for their paths, at the same place and about the same field, are one
+// mistake in a YAML anchor: the first counts them.
+func (e *Errors) once() {
+	told := map[Error]bool{}
+	anchors := map[Error]*Error{}
+	e.List = slices.DeleteFunc(e.List, func(x *Error) bool {
+		x.Classify() // one check may have left open what the other says
+		if told[*x] {
+			return true
+		}
+		told[*x] = true
+		if x.Line == 0 || x.Path == "" {
+			return false
+		}
+		key := *x
+		key.Path, key.Also = x.Path[strings.LastIndexByte(x.Path, '.')+1:], 0
+		if first := anchors[key]; first != nil {
+			first.Also += 1 + x.Also
+			return true
+		}
+		anchors[key] = x
+		return false
 	})
 }
 

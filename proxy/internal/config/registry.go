@@ -132,7 +132,11 @@ func byLastWord(name string, names []string) string {
 	if len(word) < 2 {
 		return ""
 	}
+	foreign := strings.Contains(name, ".") && !strings.HasPrefix(name, "envoy.")
 	for _, n := range names {
+		if foreign && slices.Contains(resourcePackages, packageOf(n)) {
+			continue // no extension: what others call a Filter or a Listener is none of these
+		}
 		if pkg := strings.TrimSuffix(packageOf(n), ".v3"); fold(lastWord(n)) == fold(word) && (!genericNames[lastWord(n)] || fold(lastWord(pkg)) == fold(word)) {
 			return n
 		}

@@ -67,6 +67,19 @@ func (p *problems) forget() {
 	}
 }
 
+// nameNode leaves one of the problems that only say that the proxy does not know who it is: none, if the node is written and has a
+// mistake itself.
+func (p *problems) nameNode() {
+	told := slices.ContainsFunc(p.loaded, func(e *config.Error) bool {
+		return e.Path == "node" || e.Suggestion == "node" || strings.HasPrefix(e.Path, "node.")
+	})
+	p.errs.List = slices.DeleteFunc(p.errs.List, func(e *config.Error) bool {
+		was := told && e.NoNode
+		told = told || e.NoNode
+		return was
+	})
+}
+
 // part builds one part of the proxy, and keeps what is wrong with it.
 func (s *Server) part(build func() error) {
 	s.problems.errs.CollectBut(s.problems.loaded, attempt(s.problems.broken, build))

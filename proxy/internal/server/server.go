@@ -272,6 +272,7 @@ func (s *Server) build() error {
 		s.part(s.finishBuild)
 	}
 	s.problems.forget()
+	s.problems.nameNode()
 	s.problems.errs.Lacking(s.cfg.Boot.Positions(), s.ext.has)
 	s.problems.errs.Sort()
 	return s.problems.errs.Err()

@@ -43,9 +43,15 @@ func (f *Sources) Subscribe(from *corev3.ConfigSource, typeURL string, names []s
 // Check tells whether resources of a type can be had from a source, as Envoy does while it builds what needs them. Paths in errors
 // are relative to it. owner: main loop.
 func (f *Sources) Check(from *corev3.ConfigSource, typeURL string) error {
-	if err := f.CheckNode(typeURL); err != nil {
-		return err
+	var errs config.Errors
+	errs.Collect("", f.CheckNode(typeURL)) // whoever lacks a node may lack more
+	if errs.Collect("", f.check(from, typeURL)) && errs.Len() == 0 {
+		return nil
 	}
+	return &errs
+}
+
+func (f *Sources) check(from *corev3.ConfigSource, typeURL string) error {
 	if err := config.Refuse(sourceGaps, from, ""); err != nil {
 		return err
 	}
@@ -67,7 +73,7 @@ func (f *Sources) Check(from *corev3.ConfigSource, typeURL string) error {
 		return config.At("api_config_source", refuseAPI(x.ApiConfigSource))
 	case *corev3.ConfigSource_Ads:
 		if f.ADS != nil && !f.ADS() {
-			return config.At("ads", errors.New("ADS must be configured to support an ADS config source")) //nolint:staticcheck // Envoy's text
+			return config.At("ads", &config.Error{Msg: "ADS must be configured to support an ADS config source", Advice: "ads_config of dynamic_resources is missing"})
 		}
 		return nil
 	}
@@ -79,7 +85,8 @@ func (f *Sources) CheckNode(what string) error {
 	if f.HasNode == nil || f.HasNode() {
 		return nil
 	}
-	return fmt.Errorf("%s: node 'id' and 'cluster' are required. Set it either in 'node' config or via --service-node and --service-cluster options.", what)
+	return &config.Error{NoNode: true, Msg: what + ": node 'id' and 'cluster' are required. Set it either in 'node' config or via --service-node and --service-cluster options.",
+		Advice: "write node: {id: ..., cluster: ...} at the top of the file"}
 }
 
 func (f *Files) checkPath(path string) error {
