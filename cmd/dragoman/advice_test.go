@@ -85,6 +85,18 @@ func TestCheckTellsOfMoreUnknownClusters(t *testing.T) {
 	}
 }
 
+// All that is wrong with one TLS context is told at once.
+func TestCheckTellsAllOfTLS(t *testing.T) {
+	_, out, _ := command(t, "", "check", file(t, "a.yaml", `static_resources: {clusters: [{name: c, transport_socket: {name: tls, typed_config: {"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, `+
+		`common_tls_context: {tls_certificates: [{certificate_chain: {inline_string: a}, private_key: {inline_string: b}}], validation_context: {trusted_ca: {inline_string: a}}, `+
+		`tls_params: {cipher_suites: [A], ecdh_curves: [C, D]}}}}}]}`))
+	for _, want := range []string{"is refused: 4 problems\n", "Failed to load certificate chain", "Failed to load trusted CA", "Failed to initialize cipher suites A.", "Failed to initialize ECDH curves C:D"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // Envoy takes the options of HTTP under their second name, too.
 func TestCheckTakesOptionsThatNobodyUses(t *testing.T) {
 	_, out, _ := command(t, "", "check", file(t, "a.yaml", `static_resources: {clusters: [{name: c, typed_extension_protocol_options: {envoy.upstreams.http.http_protocol_options: `+

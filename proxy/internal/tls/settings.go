@@ -384,6 +384,7 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 	}
 	missing := false
 	var cas []byte
+	var errs config.Errors
 	for i, f := range b.certs {
 		p := f()
 		if p == nil {
@@ -391,8 +392,8 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 			continue
 		}
 		c, err := secret.Certificate(p)
-		if err != nil {
-			return nil, config.At(b.certPath(i), err)
+		if !errs.Collect(b.certPath(i), err) {
+			continue
 		}
 		cfg.Certificates = append(cfg.Certificates, *c)
 		x.note(p.GetCertificateChain(), c.Certificate[0], false)
@@ -400,22 +401,21 @@ func (b *builder) build(x *Context, client bool) (*tls.Config, error) {
 	if b.valid != nil {
 		p := b.valid()
 		if p == nil {
-			return nil, nil
+			return nil, errs.Err()
 		}
 		// What is written is looked at even if a certificate is still to come.
 		v, err := b.verifierOf(p, func(text []byte) { cas = text })
-		if err != nil {
-			return nil, config.At(b.validPath, err)
+		if errs.Collect(b.validPath, err) {
+			x.verifier = v
+			x.noteCA(p.GetTrustedCa(), cas)
+			cfg.VerifyConnection = v.verify
 		}
-		x.verifier = v
-		x.noteCA(p.GetTrustedCa(), cas)
-		cfg.VerifyConnection = v.verify
 	}
-	if missing {
-		return nil, nil
+	if !missing {
+		errs.Collect("tls_params", params(cfg, b.p.GetTlsParams(), client))
 	}
-	if err := params(cfg, b.p.GetTlsParams(), client); err != nil {
-		return nil, config.At("tls_params", err)
+	if missing || errs.Len() > 0 {
+		return nil, errs.Err()
 	}
 	b.tellExpiries(cfg.Certificates, cas)
 	return cfg, nil
@@ -454,10 +454,9 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 	if v, ok := versions[p.GetTlsMaximumProtocolVersion()]; ok {
 		cfg.MaxVersion = v
 	}
+	var errs config.Errors
 	suites, err := cipherSuites(p.GetCipherSuites())
-	if err != nil {
-		return config.At("cipher_suites", err)
-	}
+	errs.Collect("cipher_suites", err)
 	cfg.CipherSuites = suites
 	if len(cfg.CipherSuites) == 0 {
 		cfg.CipherSuites = defaultSuites
@@ -465,8 +464,9 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 	for _, name := range strings.FieldsFunc(strings.Join(p.GetEcdhCurves(), ":"), isColon) {
 		id, ok := curves[name]
 		if !ok {
-			return &config.Error{Path: "ecdh_curves", Kind: config.Invalid, Msg: "Failed to initialize ECDH curves " + strings.Join(p.GetEcdhCurves(), ":"),
-				Found: "'" + name + "'", Allowed: strings.Join(slices.Sorted(maps.Keys(curves)), ", ")}
+			errs.Collect("", &config.Error{Path: "ecdh_curves", Kind: config.Invalid, Msg: "Failed to initialize ECDH curves " + strings.Join(p.GetEcdhCurves(), ":"),
+				Found: "'" + name + "'", Allowed: strings.Join(slices.Sorted(maps.Keys(curves)), ", ")})
+			break // the message has all of them
 		}
 		cfg.CurvePreferences = append(cfg.CurvePreferences, id)
 	}
@@ -474,11 +474,9 @@ func params(cfg *tls.Config, p *tlsv3.TlsParameters, client bool) error {
 		cfg.CurvePreferences = []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256}
 	}
 	list, err := signatureAlgorithms(p.GetSignatureAlgorithms())
-	if err != nil {
-		return config.At("signature_algorithms", err)
-	}
+	errs.Collect("signature_algorithms", err)
 	sign(cfg, list)
-	return nil
+	return errs.Err()
 }
 
 // tolerateALPN lets clients in that offer no protocol of ours: the handshake goes on without one, as in Envoy, where crypto/tls
