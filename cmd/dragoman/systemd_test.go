@@ -147,3 +147,16 @@ func TestActivatedRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The unit reloads by the signal that --watch takes, and says how its user comes by keys that are closed to it.
+func TestUnit(t *testing.T) {
+	unit, err := os.ReadFile("../../packaging/dragoman.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nExecReload=/bin/kill -HUP $MAINPID\n", "LoadCredential=", "SupplementaryGroups="} {
+		if !strings.Contains(string(unit), want) {
+			t.Errorf("the unit lacks %q", want)
+		}
+	}
+}
