@@ -21,6 +21,9 @@ has and this build has not is told by extension and field, and where it behaves 
 nobody means is noted, and changes no exit code: a route that no request reaches, a cluster that there is not, a domain
 with a '*' in it, TLS that verifies nobody.
 
+Files of xDS resources that a bootstrap names (path_config_source), and those that these name, are judged with it; so is
+a file of resources by itself.
+
 A file, folder or environment variable that this machine lacks is a problem of a kind of its own ("machine"); for a
 configuration that is to run elsewhere, --allow-missing-files makes notes of them, but for variables that --config-env is to
 replace: without them nobody knows what the file says.

@@ -49,6 +49,8 @@ type File struct {
 	lacking    map[string]bool   // resources that need what is not supported
 	pure       bool              // all problems are of what is not supported
 	elsewhere  int               // problems of what other builds of Envoy have
+
+	isResources bool // it is a DiscoveryResponse, as xDS brings them
 }
 
 // Extension is a message that an @type names.
@@ -126,7 +128,7 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		has = func(string) bool { return true }
 	}
 	<-done
-	f.OK, f.Problems, f.More, f.Notes = r.OK(), r.Problems, r.More, r.Notes
+	f.reported(r, o, opts)
 	missing := map[string]bool{}
 	var fields []string
 	lacking := map[string]bool{} // resources that need what is not there
@@ -158,7 +160,7 @@ func Of(path string, o proxy.LoadOptions, read configfile.Options, opts ...proxy
 		f.extensions(missing, has)
 		f.count()
 		f.Differs = differences(f.root)
-		if f.Verdict != "refused" { // what is doubtful there may follow from the mistake
+		if f.Verdict != "refused" && !f.isResources { // what is doubtful there may follow from the mistake
 			f.Notes = append(f.Notes, doubt.Of(file, f.root, cmp.Or(o.MaxProblems, mostDoubts))...)
 		}
 	}
@@ -303,6 +305,9 @@ func (f *File) Says() string {
 	}
 	switch f.Verdict {
 	case "runs":
+		if f.isResources {
+			return "holds resources of xDS, no bootstrap; nothing is wrong with them (clusters and secrets that they name may be elsewhere)"
+		}
 		return "runs as it is"
 	case "unsupported":
 		if f.pure {
