@@ -40,7 +40,12 @@ type Hello struct {
 	Transport string
 	// LocalRestored: a listener filter has found the address that the client really asked for and put it into Local.
 	LocalRestored bool
+	// Fingerprints of the ClientHello; nil if nobody has asked for them, or there was none that could be read.
+	Fingerprints *Fingerprints
 }
+
+// Fingerprints tell TLS clients apart by what they offer: JA3 as 32 hexadecimal digits, JA4 as 36 characters. "": nobody has asked.
+type Fingerprints struct{ JA3, JA4 string }
 
 // End is how and why a connection ended.
 type End struct {

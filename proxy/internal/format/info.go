@@ -88,8 +88,20 @@ var infoCommands = map[string]command{
 		return c.Info.Conn.ID
 	}),
 	"REQUESTED_SERVER_NAME": {params, buildServerName},
-	"FILTER_CHAIN_NAME":     connText(downstream, func(n *network.ConnInfo) string { return n.Entered().ChainName }),
-	"LISTENER_NAME":         connText(downstream, func(n *network.ConnInfo) string { return n.Entered().ListenerName }),
+	"TLS_JA3_FINGERPRINT": connText(downstream, func(n *network.ConnInfo) string {
+		if f := n.Said().Fingerprints; f != nil {
+			return f.JA3
+		}
+		return ""
+	}),
+	"TLS_JA4_FINGERPRINT": connText(downstream, func(n *network.ConnInfo) string {
+		if f := n.Said().Fingerprints; f != nil {
+			return f.JA4
+		}
+		return ""
+	}),
+	"FILTER_CHAIN_NAME": connText(downstream, func(n *network.ConnInfo) string { return n.Entered().ChainName }),
+	"LISTENER_NAME":     connText(downstream, func(n *network.ConnInfo) string { return n.Entered().ListenerName }),
 	"DOWNSTREAM_TRANSPORT_FAILURE_REASON": connReason(downstream, func(n *network.ConnInfo) string {
 		return n.Ended().TransportFailure
 	}),

@@ -39,10 +39,13 @@ type config struct {
 	max   int
 	// strict closes connections whose ClientHello cannot be read.
 	strict bool
+	// ja3 and ja4 ask for fingerprints.
+	ja3, ja4 bool
 }
 
 func newConfig(p *inspectorv3.TlsInspector, scope stats.Scope) *config {
-	c := &config{stats: scope.Scope("tls_inspector").Group(template), max: maxHello, strict: p.GetCloseConnectionOnClientHelloParsingErrors()}
+	c := &config{stats: scope.Scope("tls_inspector").Group(template), max: maxHello, strict: p.GetCloseConnectionOnClientHelloParsingErrors(),
+		ja3: p.GetEnableJa3Fingerprinting().GetValue(), ja4: p.GetEnableJa4Fingerprinting().GetValue()}
 	if n := p.GetMaxClientHelloSize(); n != nil {
 		c.max = int(n.GetValue())
 	}

@@ -19,7 +19,6 @@ var Extension = ext.ListenerFilter{
 		Name:     "envoy.filters.listener.tls_inspector",
 		TypeURLs: []string{"envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"},
 		Posture:  ext.RobustToUntrustedDownstream,
-		Refused:  []string{"enable_ja3_fingerprinting=true", "enable_ja4_fingerprinting=true"},
 		Ignored:  []string{"initial_read_buffer_size"},
 	},
 	New: func(cfg proto.Message, ctx ext.FactoryContext) (func(d network.Dispatcher) network.ListenerFilter, error) {

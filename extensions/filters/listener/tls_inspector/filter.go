@@ -35,6 +35,9 @@ func (f *inspector) OnData(b []byte) network.FilterStatus {
 		return network.StopIteration
 	}
 	f.cb.Stats().Record(f.cfg.stats.Histogram(bytesProcessed), uint64(min(len(b), f.cfg.max)))
+	if (f.cfg.ja3 || f.cfg.ja4) && f.h.known {
+		f.cb.Info().SetHello().Fingerprints = f.h.fingerprints(f.cfg.ja3, f.cfg.ja4)
+	}
 	switch v {
 	case more:
 		f.count(tooLarge)

@@ -24,6 +24,10 @@ type hello struct {
 	// msg is what has come of the handshake message, if it did not come in one piece. Every byte is looked at once, however
 	// the client cuts them.
 	msg []byte
+	// known: all but the list of protocols could be read. Then version, ciphers and list (the extensions) are what it says, views as well.
+	known         bool
+	version       uint16
+	ciphers, list reader
 	// off bytes of the connection are in msg; record is what is left of the current record.
 	off, record int
 }
@@ -129,7 +133,8 @@ func message(b []byte) (n int, v verdict) {
 // read takes what is wanted out of a ClientHello (RFC 8446 section 4.1.2).
 func (h *hello) read(m []byte) bool {
 	r := reader(m)
-	if !r.skip(2 + 32) { // legacy_version, random
+	version, ok := r.uint16() // legacy_version
+	if !ok || !r.skip(32) {   // random
 		return false
 	}
 	session, ok := r.bytes(1)
@@ -143,21 +148,25 @@ func (h *hello) read(m []byte) bool {
 	if compression, ok := r.bytes(1); !ok || len(compression) == 0 {
 		return false
 	}
+	h.version, h.ciphers = uint16(version), ciphers
 	if len(r) == 0 {
+		h.known = true
 		return true // no extensions at all
 	}
-	list, ok := r.bytes(2)
-	return ok && len(r) == 0 && h.extensions(list)
+	h.list, ok = r.bytes(2)
+	return ok && len(r) == 0 && h.extensions(h.list)
 }
 
 func (h *hello) extensions(list reader) bool {
+	good := true
+	var met kinds
 	for len(list) > 0 {
 		kind, ok := list.uint16()
 		if !ok {
 			return false
 		}
 		body, ok := list.bytes(2)
-		if !ok {
+		if !ok || !met.add(uint16(kind)) {
 			return false
 		}
 		switch kind {
@@ -166,11 +175,43 @@ func (h *hello) extensions(list reader) bool {
 				return false
 			}
 		case extALPN:
-			if !h.protocols(body) {
-				return false
-			}
+			good = h.protocols(body)
 		}
 	}
+	h.known = true
+	return good
+}
+
+// kinds are extensions that were met. None may come twice (RFC 8446 section 4.2).
+type kinds struct {
+	few  [32]uint16
+	n    int
+	many []uint64 // a bit for each kind, when there are more than few
+}
+
+// add returns false if kind was there before.
+func (k *kinds) add(kind uint16) bool {
+	if k.many != nil {
+		bit := uint64(1) << (kind % 64)
+		was := k.many[kind/64]&bit != 0
+		k.many[kind/64] |= bit
+		return !was
+	}
+	for _, x := range k.few[:k.n] {
+		if x == kind {
+			return false
+		}
+	}
+	if k.n < len(k.few) {
+		k.few[k.n] = kind
+		k.n++
+		return true
+	}
+	k.many = make([]uint64, 1<<16/64)
+	for _, x := range k.few {
+		k.many[x/64] |= 1 << (x % 64)
+	}
+	k.many[kind/64] |= 1 << (kind % 64)
 	return true
 }
 

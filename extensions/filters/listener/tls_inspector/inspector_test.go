@@ -154,7 +154,7 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add([]byte{22, 3, 1, 0, 4, 1, 0, 0, 0})
 	ctx := filtertest.NewContext()
-	mk, err := tls_inspector.Extension.New(&inspectorv3.TlsInspector{}, ctx)
+	mk, err := tls_inspector.Extension.New(fingerprinting(true, true), ctx)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -170,6 +170,12 @@ func FuzzHello(f *testing.F) {
 			if i < len(in)-1 && parts.Outcome != filtertest.Waits {
 				break
 			}
+		}
+		if d := cmp.Diff(whole.Info().Said().Fingerprints, parts.Info().Said().Fingerprints); d != "" {
+			t.Fatalf("byte by byte another client: %s", d)
+		}
+		if fp := whole.Info().Said().Fingerprints; fp != nil && !(hexadecimal.MatchString(fp.JA3) && ja4.MatchString(fp.JA4)) {
+			t.Fatalf("%q and %q are no fingerprints", fp.JA3, fp.JA4)
 		}
 		if whole.Outcome != parts.Outcome || whole.Info().Said().ServerName != parts.Info().Said().ServerName || whole.Info().Said().Transport != parts.Info().Said().Transport {
 			t.Fatalf("in one piece %v %q, byte by byte %v %q", whole.Outcome, whole.Info().Said().ServerName, parts.Outcome, parts.Info().Said().ServerName)
