@@ -43,6 +43,14 @@ func newFile(m *Manager, path string, out io.WriteCloser) *File {
 // Release gives the file up. owner: main loop.
 func (f *File) Release() { f.m.release(f) }
 
+// Line appends a line that is no stream's, with its newline. owner: the main loop.
+func (f *File) Line(line []byte) {
+	l := f.m.local(f.m.cfg.Home.Index)
+	if b := l.batch(f); b != nil {
+		l.wrote(b, append(b.b, line...))
+	}
+}
+
 // Name returns the path, or the name of the output stream.
 func (f *File) Name() string {
 	switch f.path {

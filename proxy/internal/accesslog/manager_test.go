@@ -46,6 +46,26 @@ func TestFlushByTimer(t *testing.T) {
 	r.wantStats(map[string]int{"flushed_by_timer": 1})
 }
 
+// Lines that are no stream's come from the main loop, among the others.
+func TestLine(t *testing.T) {
+	d := newDisk()
+	r := newRig(t, 1, accesslog.Config{Open: d.open, FlushInterval: 10 * time.Second})
+	f, err := r.m.File("/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Line([]byte("one\n"))
+	f.Line([]byte("two\n"))
+	r.clock.advance(11 * time.Second)
+	r.until("the lines", func() bool { return r.stat("write_completed") == 1 })
+	if got, want := d.files["/log"].String(), "one\ntwo\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.Release()
+	f.Line([]byte("late\n"))
+	r.wantStats(map[string]int{"write_buffered": 2, "lines_dropped": 1})
+}
+
 // A batch goes out when it is larger than the flush size, not when it has just that size.
 func TestFlushBySize(t *testing.T) {
 	d := newDisk()

@@ -28,7 +28,7 @@ type checks struct {
 	looked int64
 }
 
-func newChecks(c *Cluster, d *Deps, o *health.Options) *checks {
+func newChecks(c *Cluster, d *Deps, o *health.Options, logs []health.Log) *checks {
 	k := &checks{c: c, d: d}
 	var rt health.Runtime
 	if d.Runtime != nil {
@@ -37,7 +37,7 @@ func newChecks(c *Cluster, d *Deps, o *health.Options) *checks {
 	if p := c.prev; p != nil {
 		k.used = p.used()
 	}
-	k.h = health.New(health.Config{Worker: d.Main, Options: o, Pools: &c.settings, Cluster: c.name, Runtime: rt, Used: k.hasTraffic,
+	k.h = health.New(health.Config{Worker: d.Main, Options: o, Pools: &c.settings, Cluster: c.name, Logs: logs, Runtime: rt, Used: k.hasTraffic,
 		OnResult: k.onResult})
 	c.checks = k
 	k.h.Stats = c.checkScope(d).Group(stats.HealthCheck)

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	nethttp "net/http"
@@ -385,6 +386,45 @@ func TestHealthConfig(t *testing.T) {
 	r.want(map[string]string{"cluster.a.health_check.name.x.success": "1"})
 	r.m.Close()
 }
+
+// The files that take the events of health checks.
+func TestEventLogs(t *testing.T) {
+	r := newRig(t, 1)
+	open := map[string]*logFile{}
+	r.deps.EventLog = func(path string) (health.Log, error) {
+		if path == "/bad" {
+			return nil, errors.New("unable to open file '/bad': No such file or directory")
+		}
+		open[path] = &logFile{}
+		return open[path], nil
+	}
+	yaml := func(name, second string) string {
+		return strings.Replace(checkedCluster(name, "", "127.0.0.1:1"), "{timeout", fmt.Sprintf(`{event_log_path: /one, event_logger: [{name: x, typed_config: {
+			"@type": type.googleapis.com/envoy.extensions.health_check.event_sinks.file.v3.HealthCheckEventFileSink, event_log_path: %s}}], timeout`, second), 1)
+	}
+	want := "health_checks[0].event_logger[0].typed_config.event_log_path: unable to open file '/bad': No such file or directory"
+	if err := r.m.AddStatic(parse(t, yaml("a", "/bad"))); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	if !open["/one"].released {
+		t.Error("a file is held by a cluster that was refused")
+	}
+	r.add(yaml("a", "/two"))
+	r.m.Start()
+	r.run("the event", func() bool { return open["/one"].lines == 1 && open["/two"].lines == 1 })
+	r.m.Close()
+	if !open["/one"].released || !open["/two"].released {
+		t.Error("files are held")
+	}
+}
+
+type logFile struct {
+	lines    int
+	released bool
+}
+
+func (f *logFile) Line([]byte) { f.lines++ }
+func (f *logFile) Release()    { f.released = true }
 
 // Many hosts that fail together make one table, not one each.
 func TestChecksTogether(t *testing.T) {

@@ -54,6 +54,8 @@ type Deps struct {
 	Runtime Runtime
 	// Headers makes what changes the head of a request by additions and removals (health checks).
 	Headers func(add []*corev3.HeaderValueOption, remove []string) (health.Edit, error)
+	// EventLog opens the file at path for the events of health checks.
+	EventLog func(path string) (health.Log, error)
 	// BindConfig is cluster_manager.upstream_bind_config, for clusters that have none.
 	BindConfig *corev3.BindConfig
 	// LocalCluster is cluster_manager.local_cluster_name, the cluster that this proxy belongs to, and Here the place of the node: both are for
@@ -116,10 +118,15 @@ func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 		closeTransport(c.settings.Transport)
 		return nil, err
 	}
+	logs, err := openEventLogs(cfg, d)
+	if err != nil {
+		closeTransport(c.settings.Transport)
+		return nil, err
+	}
 	c.settings.Stats = c.scope(d).Group(stats.Cluster)
 	c.track(d)
 	if checked != nil {
-		c.checks = newChecks(c, d, checked)
+		c.checks = newChecks(c, d, checked, logs)
 	}
 	c.apply(d, a)
 	c.matched(d, a.all()...)

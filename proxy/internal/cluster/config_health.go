@@ -13,6 +13,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_check/event_sinks/file/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
@@ -37,13 +38,15 @@ func buildHealth(cfg *clusterv3.Cluster, d *Deps, p *poolOptions) (*health.Optio
 	o := &health.Options{Name: hc.GetName(), Timeout: hc.GetTimeout().AsDuration(), Interval: hc.GetInterval().AsDuration(),
 		InitialJitter: hc.GetInitialJitter().AsDuration(), Jitter: hc.GetIntervalJitter().AsDuration(), JitterPercent: hc.GetIntervalJitterPercent(),
 		Healthy: hc.GetHealthyThreshold().GetValue(), Unhealthy: hc.GetUnhealthyThreshold().GetValue(),
+		LogFailures: hc.GetAlwaysLogHealthCheckFailures(), LogSuccess: hc.GetAlwaysLogHealthCheckSuccess(),
 		NoReuse: hc.GetReuseConnection() != nil && !hc.GetReuseConnection().GetValue()}
 	o.NoTrafficInterval = duration(hc.GetNoTrafficInterval(), defaultNoTraffic)
 	o.NoTrafficHealthily = duration(hc.GetNoTrafficHealthyInterval(), o.NoTrafficInterval)
 	o.UnhealthyInterval = duration(hc.GetUnhealthyInterval(), o.Interval)
 	o.UnhealthyEdge = duration(hc.GetUnhealthyEdgeInterval(), o.UnhealthyInterval)
 	o.HealthyEdge = duration(hc.GetHealthyEdgeInterval(), o.Interval)
-	var err error
+	_, err := eventLogs(hc)
+	errs.Collect(path, err)
 	switch x := hc.GetHealthChecker().(type) {
 	case *corev3.HealthCheck_HttpHealthCheck_:
 		o.HTTP, err = buildHTTPCheck(x.HttpHealthCheck, d)
@@ -173,4 +176,51 @@ func ranges(list []*typev3.Int64Range, of string) (out []health.Range, err error
 		out = append(out, health.Range{Start: int(r.GetStart()), End: int(r.GetEnd())})
 	}
 	return out, errs.Err()
+}
+
+// eventLogs are the files that take the events of a check, and the fields that name them.
+func eventLogs(hc *corev3.HealthCheck) (files []eventFile, err error) {
+	var errs config.Errors
+	if p := hc.GetEventLogPath(); p != "" { //nolint:staticcheck // deprecated, still read by Envoy
+		files = append(files, eventFile{"event_log_path", p})
+	}
+	for i, l := range hc.GetEventLogger() {
+		at := fmt.Sprintf("event_logger[%d]", i)
+		sink := &filev3.HealthCheckEventFileSink{}
+		if any := l.GetTypedConfig(); !config.Holds(any, sink) {
+			errs.Collect("", &config.Error{Path: at, Msg: "not supported yet", Kind: config.Unsupported})
+		} else if err := config.Into(any, sink); err != nil {
+			errs.Collect(at+".typed_config", err)
+		}
+		files = append(files, eventFile{at + ".typed_config.event_log_path", sink.GetEventLogPath()})
+	}
+	return files, errs.Err()
+}
+
+type eventFile struct{ field, path string }
+
+// openEventLogs opens the files for the events of a cluster's health checks.
+func openEventLogs(cfg *clusterv3.Cluster, d *Deps) (out []health.Log, err error) {
+	if len(cfg.GetHealthChecks()) == 0 {
+		return nil, nil
+	}
+	files, err := eventLogs(cfg.GetHealthChecks()[0])
+	for _, f := range files {
+		at := "health_checks[0]." + f.field
+		var l health.Log
+		if err == nil && d.EventLog == nil {
+			err = notYet(at)
+		} else if err == nil {
+			l, err = d.EventLog(f.path)
+			err = config.At(at, err)
+		}
+		if err != nil {
+			for _, l := range out {
+				l.Release()
+			}
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, err
 }

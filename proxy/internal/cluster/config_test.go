@@ -75,6 +75,8 @@ func TestConfigErrors(t *testing.T) {
 		{"outlier_detection: {}", "outlier_detection: not supported yet"},
 		{"health_checks: [{HC, tcp_health_check: {}}, {HC, tcp_health_check: {}}]", "health_checks[1]: not supported yet"},
 		{"health_checks: [{HC, event_log_path: /x, tcp_health_check: {}}]", "health_checks[0].event_log_path: not supported yet"},
+		{`health_checks: [{HC, event_logger: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Metadata}}], tcp_health_check: {}}]`,
+			"health_checks[0].event_logger[0]: not supported yet"},
 		{"health_checks: [{HC, tls_options: {alpn_protocols: [h2]}, tcp_health_check: {}}]", "health_checks[0].tls_options.alpn_protocols: not supported yet"},
 		{"health_checks: [{HC, http_health_check: {path: /, codec_client_type: HTTP3}}]", "health_checks[0].http_health_check.codec_client_type: not supported yet; found HTTP3"},
 		{"lb_policy: RING_HASH, common_lb_config: {locality_weighted_lb_config: {}}", "common_lb_config.locality_weighted_lb_config: with consistent hashing: not supported yet"},

@@ -33,6 +33,7 @@ type verdict struct {
 	ok, degraded, retriable bool
 	// closes: the connection is not to be used again.
 	closes bool
+	status int // HTTP's, 0 if it does not count
 }
 
 // asker asks over HTTP, one request at a time, on a connection of its own.
@@ -140,13 +141,13 @@ func (a *asker) done(whole bool) {
 		a.s.succeeded(v.degraded)
 		return
 	}
-	a.s.failedCheck(byAnswer, v.retriable)
+	a.s.failedCheck(byAnswer, v)
 }
 
 // lost ends a check that gets no answer.
 func (a *asker) lost() {
 	a.close()
-	a.s.failedCheck(noAnswer, false)
+	a.s.failedCheck(noAnswer, verdict{})
 }
 
 // Decode1xx implements codec.ResponseDecoder.
@@ -187,7 +188,7 @@ func (a *asker) OnReset(http.ResetReason, string) {
 	}
 	if a.j.two() && a.link != nil && !a.link.spent && !a.s.c.Options.NoReuse { // the connection may carry the next one
 		a.idle()
-		a.s.failedCheck(noAnswer, false)
+		a.s.failedCheck(noAnswer, verdict{})
 		return
 	}
 	a.lost()

@@ -33,6 +33,8 @@ type Options struct {
 	Healthy, Unhealthy uint32
 	// NoReuse makes a connection for each check.
 	NoReuse bool
+	// LogFailures and LogSuccess write every result to the logs, not only changes.
+	LogFailures, LogSuccess bool
 
 	// HTTP, TCP or GRPC says what is asked: one is set.
 	HTTP *HTTP
@@ -56,6 +58,8 @@ type Config struct {
 	Cluster string
 	// Stats is where the group of the checks begins (stats.HealthCheck).
 	Stats apistats.GroupBase
+	// Logs take the events; New takes them over, and Close releases them.
+	Logs []Log
 	// Runtime may be nil: defaults.
 	Runtime Runtime
 	// Used tells whether the cluster has had a connection for traffic.
@@ -79,11 +83,12 @@ type Checker struct {
 	Config
 	sessions map[*host.Host]*session
 	fresh    int // sessions without a result
+	events   events
 }
 
 // New returns a Checker without hosts.
 func New(c Config) *Checker {
-	return &Checker{Config: c, sessions: make(map[*host.Host]*session)}
+	return &Checker{Config: c, sessions: make(map[*host.Host]*session), events: events{logs: c.Logs, kind: c.Options.kind()}}
 }
 
 // Fresh returns how many hosts have had no result yet.
@@ -136,6 +141,10 @@ func (c *Checker) Close() {
 	}
 	clear(c.sessions)
 	c.fresh = 0
+	for _, l := range c.events.logs {
+		l.Release()
+	}
+	c.events.logs = nil
 }
 
 // FailNow takes a host for unhealthy that has said so in its answer to a request (x-envoy-immediate-health-check-fail).
@@ -145,7 +154,7 @@ func (c *Checker) FailNow(h *host.Host) {
 		return
 	}
 	h.SetFlag(host.ExcludedViaImmediateHCFail, true)
-	s.failed(byRequest, false)
+	s.failed(byRequest, verdict{})
 }
 
 // count adds a host to the gauges, or takes it away.

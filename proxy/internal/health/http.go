@@ -112,6 +112,7 @@ func (j *httpJudge) trailers(*http.HeaderMap) {}
 
 func (j *httpJudge) outcome() (v verdict) {
 	o, c := j.o(), j.s.c
+	v.status = j.status
 	if !j.expected() {
 		// Only an answer that is bad anyway takes the host out of the count: what Envoy does.
 		if j.fails {

@@ -46,6 +46,7 @@ type rig struct {
 	used    bool
 	results []health.Result
 	guard   event.Timer
+	lines   []string
 }
 
 // fakeClock goes with real time, and jumps where a test says so.
@@ -72,7 +73,7 @@ func newRig(t *testing.T, change func(o *health.Options)) *rig {
 	r.guard.Fn = func() {}
 	settings := &pool.Settings{Options: &pool.Options{H1: &h1.Options{}, H2: &o2, BufferLimit: 1 << 20},
 		Stats: r.store.Root().Scope("cluster.c").Group(stats.Cluster)}
-	r.c = health.New(health.Config{Worker: r.w, Options: r.o, Pools: settings, Cluster: "c", Used: func() bool { return r.used }, Runtime: r,
+	r.c = health.New(health.Config{Worker: r.w, Options: r.o, Pools: settings, Cluster: "c", Used: func() bool { return r.used }, Runtime: r, Logs: []health.Log{(*log)(r)},
 		Stats:    r.store.Root().Scope("cluster.c").Scope("health_check").Group(stats.HealthCheck),
 		OnResult: func(_ *host.Host, x health.Result) { r.results = append(r.results, x) }})
 	t.Cleanup(func() {
@@ -93,6 +94,12 @@ func newRig(t *testing.T, change func(o *health.Options)) *rig {
 	})
 	return r
 }
+
+// log is the rig as its own log.
+type log rig
+
+func (l *log) Line(b []byte) { l.lines = append(l.lines, string(b)) }
+func (l *log) Release()      {}
 
 // Uint and Fraction make the rig its own runtime, without keys.
 func (r *rig) Uint(key string, def uint64) uint64 {

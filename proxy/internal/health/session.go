@@ -42,7 +42,7 @@ type session struct {
 func (s *session) begin() {
 	o := s.c.Options
 	if o.InitialJitter == 0 {
-		s.check()
+		starters.Get(s.c.Worker).start(s)
 		return
 	}
 	s.c.Worker.Arm(&s.timer, s.c.spread(0, o.InitialJitter))
@@ -57,12 +57,12 @@ func (s *session) end() {
 
 func (s *session) onTimer() {
 	if !s.asking {
-		s.check()
+		starters.Get(s.c.Worker).start(s)
 		return
 	}
 	s.asking = false
 	s.inquiry.giveUp()
-	s.failedCheck(tooLate, false)
+	s.failedCheck(tooLate, verdict{})
 }
 
 func (s *session) check() {
@@ -88,15 +88,20 @@ func (s *session) succeeded(degraded bool) {
 			s.good = 0
 			c.gauge(stats.HealthCheckHealthy, 1)
 			r.Changed = true
+			s.added()
 		} else {
 			pending = true
 		}
+	}
+	if c.Options.LogSuccess && !r.Changed {
+		s.isWell()
 	}
 	if h.SetFlag(host.PendingActiveHC, false) {
 		r.Changed = true
 	}
 	if h.SetFlag(host.DegradedActiveHC, degraded) {
 		r.Changed = r.Changed || !pending
+		s.degradedNow(degraded)
 		if degraded {
 			c.gauge(stats.HealthCheckDegraded, 1)
 		} else {
@@ -111,30 +116,31 @@ func (s *session) succeeded(degraded bool) {
 }
 
 // failedCheck is the outcome of a check, too.
-func (s *session) failedCheck(why cause, retriable bool) {
+func (s *session) failedCheck(why cause, v verdict) {
 	if s.over {
 		return
 	}
 	s.asking = false
-	pending := s.failed(why, retriable)
+	pending := s.failed(why, v)
 	if !s.over {
 		s.c.Worker.Arm(&s.timer, s.c.after(false, pending))
 	}
 }
 
 // failed notes that the host is not well, and tells whether more failures are needed for a change.
-func (s *session) failed(why cause, retriable bool) (pending bool) {
+func (s *session) failed(why cause, v verdict) (pending bool) {
 	c, h := s.c, s.h
 	s.good = 0
 	var r Result
 	if !h.Has(host.FailedActiveHC) {
 		// An answer that says no counts at once. What may be the network's fault, or is said to pass, has to come several times.
-		direct := (why == byAnswer || why == byRequest) && !retriable
+		direct := (why == byAnswer || why == byRequest) && !v.retriable
 		if s.bad++; direct || s.bad == c.Options.Unhealthy {
 			h.SetFlag(host.FailedActiveHC, true)
 			s.bad = 0
 			c.gauge(stats.HealthCheckHealthy, -1)
 			r.Changed, r.Failed = true, true
+			s.ejected(why, v.status)
 		} else {
 			pending = true
 		}
@@ -144,6 +150,9 @@ func (s *session) failed(why cause, retriable bool) (pending bool) {
 	}
 	if h.SetFlag(host.PendingActiveHC, false) {
 		r.Changed, pending = true, false
+	}
+	if s.first || c.Options.LogFailures {
+		s.notWell(why, v.status)
 	}
 	c.inc(stats.HealthCheckFailure)
 	switch why {

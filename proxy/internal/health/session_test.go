@@ -2,6 +2,7 @@ package health_test
 
 import (
 	nethttp "net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -206,4 +207,26 @@ func TestAddRemove(t *testing.T) {
 	if r.c.Fresh() != 0 {
 		t.Error("fresh hosts are left")
 	}
+}
+
+// Checks that are due at once begin over several passes; a host that goes meanwhile is not checked.
+func TestMaxStarts(t *testing.T) {
+	r := newRig(t, func(o *health.Options) { o.TCP = &health.TCP{} })
+	attempts := func(n int) { t.Helper(); r.want(map[string]string{"attempt": strconv.Itoa(n)}) }
+	var hosts []*host.Host
+	for range 2*health.MaxStarts + 2 {
+		hosts = append(hosts, refused())
+		r.add(hosts[len(hosts)-1])
+	}
+	attempts(0)
+	r.c.Remove(hosts[health.MaxStarts])
+	for _, n := range []int{health.MaxStarts, 2 * health.MaxStarts, 2*health.MaxStarts + 1, 2*health.MaxStarts + 1} {
+		r.w.Step(false)
+		attempts(n)
+	}
+	r.run("the results", func() bool { return len(r.results) == 2*health.MaxStarts+1 })
+	r.next()
+	attempts(3*health.MaxStarts + 1)
+	r.run("the second round", func() bool { return len(r.results) == 2*(2*health.MaxStarts+1) })
+	attempts(2 * (2*health.MaxStarts + 1))
 }

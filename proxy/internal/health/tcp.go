@@ -105,5 +105,5 @@ func (l *tcpLink) OnClose(conn.Closed) {
 		return
 	}
 	p.link, l.p = nil, nil
-	p.s.failedCheck(noAnswer, false)
+	p.s.failedCheck(noAnswer, verdict{})
 }

@@ -52,6 +52,7 @@ func (s *Server) buildClusters() error {
 		}
 		return m.Apply, nil
 	}
+	deps.EventLog = func(path string) (health.Log, error) { return s.logs.File(path) }
 	s.clusters = cluster.NewManager(deps)
 	var errs config.Errors
 	errs.Collect("", s.cfg.Boot.Clusters(func(it config.Item[*clusterv3.Cluster]) error {

@@ -28,6 +28,7 @@ var engineExtensions = []engineExtension{
 	{"envoy.filters.network", "envoy.filters.network.tcp_proxy", []string{"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"}},
 	{"envoy.formatter", "envoy.formatter.metadata", []string{"envoy.extensions.formatter.metadata.v3.Metadata"}},
 	{"envoy.formatter", "envoy.formatter.req_without_query", []string{"envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery"}},
+	{"envoy.health_check.event_sinks", "envoy.health_check.event_sink.file", []string{"envoy.extensions.health_check.event_sinks.file.v3.HealthCheckEventFileSink"}},
 	{"envoy.health_checkers", "envoy.health_checkers.grpc", []string{"envoy.config.core.v3.HealthCheck.GrpcHealthCheck"}},
 	{"envoy.health_checkers", "envoy.health_checkers.http", []string{"envoy.config.core.v3.HealthCheck.HttpHealthCheck"}},
 	{"envoy.health_checkers", "envoy.health_checkers.tcp", []string{"envoy.config.core.v3.HealthCheck.TcpHealthCheck"}},
