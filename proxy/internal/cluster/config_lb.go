@@ -82,7 +82,7 @@ func buildLB(cfg *clusterv3.Cluster, d *Deps, o *Options) error {
 		return rejected("lb_policy", p.String()+": not supported yet")
 	}
 	zonePolicy(o)
-	return hashLocality(o)
+	return nil
 }
 
 // zoneAware is what the messages of zone aware routing have in common.
@@ -108,17 +108,6 @@ func zonePolicy(o *Options) {
 	default:
 		o.LB.Zones = lb.Zones{}
 	}
-}
-
-// hashLocality refuses what would send one hash to different hosts.
-func hashLocality(o *Options) error {
-	switch o.LB.Policy.(type) {
-	case lb.RingHash, lb.Maglev:
-		if o.LB.LocalityWeighted {
-			return rejected("common_lb_config.locality_weighted_lb_config", "with consistent hashing: not supported yet")
-		}
-	}
-	return nil
 }
 
 // consistentHashing is what the messages of consistent hashing have in common.
@@ -290,7 +279,7 @@ func hashPolicy(any *anypb.Any, o *Options) (bool, error) {
 	default:
 		return false, nil
 	}
-	return true, hashLocality(o)
+	return true, nil
 }
 
 func localityLB(c *commonv3.LocalityLbConfig, o *Options) error {

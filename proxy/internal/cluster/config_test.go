@@ -79,7 +79,6 @@ func TestConfigErrors(t *testing.T) {
 			"health_checks[0].event_logger[0]: not supported yet"},
 		{"health_checks: [{HC, tls_options: {alpn_protocols: [h2]}, tcp_health_check: {}}]", "health_checks[0].tls_options.alpn_protocols: not supported yet"},
 		{"health_checks: [{HC, http_health_check: {path: /, codec_client_type: HTTP3}}]", "health_checks[0].http_health_check.codec_client_type: not supported yet; found HTTP3"},
-		{"lb_policy: RING_HASH, common_lb_config: {locality_weighted_lb_config: {}}", "common_lb_config.locality_weighted_lb_config: with consistent hashing: not supported yet"},
 		{"round_robin_lb_config: {slow_start_config: {slow_start_window: 1s}}", "round_robin_lb_config.slow_start_config: not supported yet"},
 		{"cluster_type: {name: envoy.clusters.aggregate}", "cluster_type: envoy.clusters.aggregate: not supported yet"},
 		{"transport_socket: {name: envoy.transport_sockets.tls}", "transport_socket: not supported yet"},

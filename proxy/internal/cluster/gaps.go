@@ -26,7 +26,6 @@ var clusterGaps = gap.Of("envoy.config.cluster.v3.Cluster",
 	"typed_dns_resolver_config (other than c-ares and getaddrinfo)",
 	"!round_robin_lb_config.slow_start_config",
 	"!least_request_lb_config.slow_start_config",
-	"common_lb_config.locality_weighted_lb_config (with RING_HASH and MAGLEV)",
 )
 
 var healthGaps = gap.Of("envoy.config.core.v3.HealthCheck",
@@ -98,8 +97,8 @@ var assignmentGaps = gap.Of("envoy.config.endpoint.v3.ClusterLoadAssignment",
 var policyGaps = []*gap.Table{
 	gap.Of("envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "!slow_start_config"),
 	gap.Of("envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest", "!slow_start_config"),
-	gap.Of("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
-	gap.Of("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "!consistent_hashing_lb_config.hash_policy", "!locality_weighted_lb_config"),
+	gap.Of("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "!consistent_hashing_lb_config.hash_policy"),
+	gap.Of("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", "!consistent_hashing_lb_config.hash_policy"),
 }
 
 // Gaps are the fields that are refused.

@@ -126,11 +126,9 @@ func (c *Cluster) hashGauges(d *Deps) {
 	}
 	base := scope.Group(t)
 	scope.Release(t) // the hold that track took stays
-	for _, s := range c.table.Load().Sets {
-		n := lb.Counts{}
-		if len(s.Healthy) > 0 {
-			n = c.opts.LB.Policy.(lb.Counter).Counts(s.Healthy)
-		}
+	table := c.table.Load()
+	for i := range table.Sets {
+		n := c.opts.LB.Policy.(lb.Counter).Counts(&table.Sets[i], c.opts.LB.LocalityWeighted, table.InPanic(i))
 		d.Store.SetGauge(base.Gauge(hashMin), n.Min)
 		d.Store.SetGauge(base.Gauge(hashMax), n.Max)
 		if t == ringStats {

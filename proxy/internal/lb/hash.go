@@ -2,6 +2,7 @@ package lb
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -26,14 +27,52 @@ type table interface {
 // hashed is the balancer of a consistent hashing policy. Its table is built with the first pick, by whoever comes first.
 type hashed struct {
 	hosts  []*host.Host
-	make   func(hosts []*host.Host) table
+	make   func(hosts []*host.Host, shares []float64) table
 	table  atomic.Pointer[table]
-	total  float64 // of the weights
+	total  float64   // of the weights
+	shares []float64 // of the hosts in all, if not by their weights
 	bounds Hashing
 }
 
-func newHashed(hosts []*host.Host, b Hashing, mk func([]*host.Host) table) *hashed {
-	return &hashed{hosts: hosts, make: mk, bounds: b, total: float64(weights(hosts))}
+func newHashed(hosts []*host.Host, shares []float64, b Hashing, mk func([]*host.Host, []float64) table) *hashed {
+	return &hashed{hosts: hosts, shares: shares, make: mk, bounds: b, total: float64(weights(hosts))}
+}
+
+// sharer is a Policy that can be told which share each host has of the whole: it takes all places at once.
+type sharer interface {
+	// buildShared is Build with a share for each host. It keeps both.
+	buildShared(hosts []*host.Host, shares []float64) Balancer
+}
+
+// byWeight are the shares of hosts by their weights.
+func byWeight(hosts []*host.Host) []float64 {
+	total := float64(weights(hosts))
+	shares := make([]float64, len(hosts))
+	for i, h := range hosts {
+		shares[i] = float64(h.Weight()) / total
+	}
+	return shares
+}
+
+// byPlace are the hosts of a set that which names, with their shares: each place has its part of the weights of all, whoever is ill there,
+// and divides it by the hosts' weights. Without weights of places there are no hosts, as in Envoy.
+func (s *HostSet) byPlace(which func(*LocalitySet) []*host.Host) (hosts []*host.Host, shares []float64) {
+	sum := 0.0
+	for i := range s.Localities {
+		sum += float64(s.Localities[i].Weight)
+	}
+	for i := range s.Localities {
+		l := &s.Localities[i]
+		if l.Weight == 0 {
+			continue
+		}
+		list := which(l)
+		hosts = append(hosts, list...)
+		for _, x := range byWeight(list) {
+			shares = append(shares, x*float64(l.Weight)/sum)
+		}
+	}
+	return hosts, shares
 }
 
 // Pick implements Balancer. A request without a hash goes anywhere.
@@ -44,31 +83,36 @@ func (b *hashed) Pick(c *Context) *host.Host {
 	}
 	t := b.table.Load()
 	if t == nil {
-		x := b.make(b.hosts)
+		x := b.make(b.hosts, b.shares)
 		t = &x
 		b.table.Store(t)
 	}
-	h := b.hosts[(*t).find(hash, c.attempt)]
+	i := (*t).find(hash, c.attempt)
+	h := b.hosts[i]
 	// A host with at most one request is never at its bound.
 	if b.bounds.BalanceFactor > 0 && h.RqActive.Load() > 1 {
-		return b.bounded(h, hash)
+		return b.bounded(i, hash)
 	}
 	return h
 }
 
-// bounded returns h if it may have one more request, or another host, or the one that is least above its bound.
-func (b *hashed) bounded(h *host.Host, hash uint64) *host.Host {
+// bounded returns the first host if it may have one more request, or another host, or the one that is least above its bound.
+func (b *hashed) bounded(first int, hash uint64) *host.Host {
 	active := int64(0)
 	for _, x := range b.hosts {
 		active += x.RqActive.Load()
 	}
 	slots := float64(((active+1)*int64(b.bounds.BalanceFactor) + 99) / 100)
-	load := func(x *host.Host) float64 {
-		return float64(x.RqActive.Load()) / max(math.Ceil(slots*float64(x.Weight())/b.total), 1)
+	load := func(i int) float64 {
+		share := float64(b.hosts[i].Weight()) / b.total
+		if b.shares != nil {
+			share = b.shares[i]
+		}
+		return float64(b.hosts[i].RqActive.Load()) / max(math.Ceil(slots*share), 1)
 	}
-	best, least := h, load(h)
+	best, least := b.hosts[first], load(first)
 	if least <= 1 {
-		return h
+		return best
 	}
 	// All hosts in an order that the hash decides: a walk with a step that has no factor in common with their number.
 	n := uint64(len(b.hosts))
@@ -78,13 +122,12 @@ func (b *hashed) bounded(h *host.Host, hash uint64) *host.Host {
 	}
 	for range n {
 		at = (at + step) % n
-		x := b.hosts[at]
-		l := load(x)
+		l := load(int(at))
 		if l <= 1 {
-			return x
+			return b.hosts[at]
 		}
 		if l < least {
-			best, least = x, l
+			best, least = b.hosts[at], l
 		}
 	}
 	return best
@@ -115,7 +158,25 @@ type Counts struct{ Size, Min, Max uint64 }
 
 // Counter is a Policy whose tables have sizes to show.
 type Counter interface {
-	Counts(hosts []*host.Host) Counts
+	// Counts is for the hosts of a set that are used: all of them in panic; placed: places have weights.
+	Counts(s *HostSet, placed, panics bool) Counts
+}
+
+// counted are the shares of the hosts that a table of s is of.
+func counted(s *HostSet, placed, panics bool) (shares []float64) {
+	if placed {
+		_, shares = s.byPlace(func(l *LocalitySet) []*host.Host {
+			if panics {
+				return l.Hosts
+			}
+			return l.Healthy
+		})
+		return shares
+	}
+	if panics {
+		return byWeight(s.Hosts)
+	}
+	return byWeight(s.Healthy)
 }
 
 // Maglev is the MAGLEV policy.
@@ -129,8 +190,10 @@ type Maglev struct {
 const DefaultMaglevSize = 65537
 
 // Build implements Policy.
-func (p Maglev) Build(hosts []*host.Host, _ int) Balancer {
-	return newHashed(hosts, p.Hashing, func(hosts []*host.Host) table { return p.table(hosts) })
+func (p Maglev) Build(hosts []*host.Host, _ int) Balancer { return p.buildShared(hosts, nil) }
+
+func (p Maglev) buildShared(hosts []*host.Host, shares []float64) Balancer {
+	return newHashed(hosts, shares, p.Hashing, func(hosts []*host.Host, shares []float64) table { return p.table(hosts, shares) })
 }
 
 type maglev []uint32
@@ -144,7 +207,10 @@ func (t maglev) find(hash uint64, attempt int) int {
 
 // table fills the slots: in turn each host takes the next free one of its own permutation, hosts of less weight in fewer turns
 // (the algorithm of the Maglev paper, section 3.4, with weights as Envoy has them).
-func (p Maglev) table(hosts []*host.Host) maglev {
+func (p Maglev) table(hosts []*host.Host, shares []float64) maglev {
+	if shares == nil {
+		shares = byWeight(hosts)
+	}
 	const free = math.MaxUint32
 	t := make(maglev, p.Size)
 	for i := range t {
@@ -159,7 +225,7 @@ func (p Maglev) table(hosts []*host.Host) maglev {
 		_, _ = seeded.WriteString(key)
 		entries[i] = entry{offset: xxhash.Sum64String(key) % p.Size, skip: seeded.Sum64()%(p.Size-1) + 1}
 	}
-	p.turns(hosts, func(i int) {
+	p.turns(shares, func(i int) {
 		e := &entries[i]
 		for {
 			c := (e.offset + e.skip*e.next) % p.Size
@@ -174,17 +240,12 @@ func (p Maglev) table(hosts []*host.Host) maglev {
 }
 
 // turns calls take for the host whose turn it is, once for each slot.
-func (p Maglev) turns(hosts []*host.Host, take func(i int)) {
-	total := float64(weights(hosts))
-	weight, target := make([]float64, len(hosts)), make([]float64, len(hosts))
-	top := 0.0
-	for i, h := range hosts {
-		weight[i] = float64(h.Weight()) / total
-		top = max(top, weight[i])
-	}
+func (p Maglev) turns(shares []float64, take func(i int)) {
+	target := make([]float64, len(shares))
+	top := slices.Max(shares)
 	for n, turn := uint64(0), 1; n < p.Size; turn++ {
-		for i := 0; i < len(hosts) && n < p.Size; i++ {
-			if float64(turn)*weight[i] < target[i] {
+		for i := 0; i < len(shares) && n < p.Size; i++ {
+			if float64(turn)*shares[i] < target[i] {
 				continue
 			}
 			target[i] += top
@@ -195,9 +256,13 @@ func (p Maglev) turns(hosts []*host.Host, take func(i int)) {
 }
 
 // Counts implements Counter.
-func (p Maglev) Counts(hosts []*host.Host) Counts {
-	n := make([]uint64, len(hosts))
-	p.turns(hosts, func(i int) { n[i]++ })
+func (p Maglev) Counts(s *HostSet, placed, panics bool) Counts {
+	shares := counted(s, placed, panics)
+	if len(shares) == 0 {
+		return Counts{}
+	}
+	n := make([]uint64, len(shares))
+	p.turns(shares, func(i int) { n[i]++ })
 	return count(n)
 }
 

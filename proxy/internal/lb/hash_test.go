@@ -66,7 +66,8 @@ func TestCounts(t *testing.T) {
 		{lb.Maglev{Size: 11}, []uint32{1, 1}, lb.Counts{Size: 11, Min: 5, Max: 6}},
 		{lb.Maglev{Size: 65537}, []uint32{1, 3}, lb.Counts{Size: 65537, Min: 16385, Max: 49152}},
 	} {
-		if d := cmp.Diff(c.want, c.policy.Counts(hosts(c.weights))); d != "" {
+		set := lb.NewHostSet(hosts(c.weights))
+		if d := cmp.Diff(c.want, c.policy.Counts(&set, false, false)); d != "" {
 			t.Errorf("%+v %v: %s", c.policy, c.weights, d)
 		}
 	}

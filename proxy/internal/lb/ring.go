@@ -28,8 +28,10 @@ const (
 )
 
 // Build implements Policy.
-func (p RingHash) Build(hosts []*host.Host, _ int) Balancer {
-	return newHashed(hosts, p.Hashing, func(hosts []*host.Host) table { return p.table(hosts) })
+func (p RingHash) Build(hosts []*host.Host, _ int) Balancer { return p.buildShared(hosts, nil) }
+
+func (p RingHash) buildShared(hosts []*host.Host, shares []float64) Balancer {
+	return newHashed(hosts, shares, p.Hashing, func(hosts []*host.Host, shares []float64) table { return p.table(hosts, shares) })
 }
 
 // ring is places in the order of their hashes.
@@ -47,14 +49,17 @@ func (r *ring) find(hash uint64, attempt int) int {
 	return int(r.hosts[(i+attempt)%len(r.hosts)])
 }
 
-func (p RingHash) table(hosts []*host.Host) *ring {
+func (p RingHash) table(hosts []*host.Host, shares []float64) *ring {
+	if shares == nil {
+		shares = byWeight(hosts)
+	}
 	type place struct {
 		hash uint64
 		host uint32
 	}
 	var places []place
 	var key []byte
-	p.shares(hosts, func(i int, n uint64) {
+	p.places(shares, func(i int, n uint64) {
 		key = append(append(key[:0], p.key(hosts[i])...), '_')
 		base := len(key)
 		for k := range n {
@@ -74,18 +79,19 @@ func (p RingHash) table(hosts []*host.Host) *ring {
 	return r
 }
 
-// shares calls f with the number of places of each host: so many that the one with the least weight has a whole number of them,
+// scale is how many places hosts would have that have all shares.
+func (p RingHash) scale(shares []float64) float64 {
+	least := min(1, slices.Min(shares))
+	return min(math.Ceil(least*float64(p.Min))/least, float64(p.Max))
+}
+
+// places calls f with the number of places of each host: so many that the one with the least share has a whole number of them,
 // and all of them are at least Min.
-func (p RingHash) shares(hosts []*host.Host, f func(i int, n uint64)) {
-	total := float64(weights(hosts))
-	least := 1.0
-	for _, h := range hosts {
-		least = min(least, float64(h.Weight())/total)
-	}
-	scale := min(math.Ceil(least*float64(p.Min))/least, float64(p.Max))
+func (p RingHash) places(shares []float64, f func(i int, n uint64)) {
+	scale := p.scale(shares)
 	have, want := 0.0, 0.0
-	for i, h := range hosts {
-		want += scale * (float64(h.Weight()) / total)
+	for i, share := range shares {
+		want += scale * share
 		n := uint64(0)
 		for have < want {
 			have++
@@ -96,10 +102,16 @@ func (p RingHash) shares(hosts []*host.Host, f func(i int, n uint64)) {
 }
 
 // Counts implements Counter.
-func (p RingHash) Counts(hosts []*host.Host) Counts {
-	n := make([]uint64, len(hosts))
-	p.shares(hosts, func(i int, k uint64) { n[i] = k })
-	return count(n)
+func (p RingHash) Counts(s *HostSet, placed, panics bool) Counts {
+	shares := counted(s, placed, panics)
+	if len(shares) == 0 {
+		return Counts{}
+	}
+	n := make([]uint64, len(shares))
+	p.places(shares, func(i int, k uint64) { n[i] = k })
+	c := count(n)
+	c.Size = uint64(math.Ceil(p.scale(shares))) // with the places of who is ill, as Envoy has it
+	return c
 }
 
 // murmur2 is MurmurHash2 for 64 bits with the seed of the C++ library.

@@ -178,6 +178,9 @@ func (t *Table) build(o *Options, hosts []*host.Host) Balancer {
 
 func (t *Table) priority(o *Options, s *HostSet, inPanic bool) (p priority) {
 	p.panic = inPanic
+	if shared, ok := o.Policy.(sharer); ok && o.LocalityWeighted {
+		return t.sharedPriority(o, shared, s, inPanic)
+	}
 	if inPanic {
 		p.all = t.build(o, s.Hosts)
 		return p
@@ -190,6 +193,27 @@ func (t *Table) priority(o *Options, s *HostSet, inPanic bool) (p priority) {
 	p.degraded = t.build(o, s.Degraded)
 	return p
 }
+
+// sharedPriority is priority for a policy that weighs places by the shares of their hosts.
+func (t *Table) sharedPriority(o *Options, by sharer, s *HostSet, inPanic bool) (p priority) {
+	build := func(which func(*LocalitySet) []*host.Host) Balancer {
+		list, shares := s.byPlace(which)
+		if len(list) == 0 {
+			return none{}
+		}
+		return by.buildShared(list, shares)
+	}
+	if p.panic = inPanic; inPanic {
+		p.all = build(func(l *LocalitySet) []*host.Host { return l.Hosts })
+		return p
+	}
+	p.healthy = build(func(l *LocalitySet) []*host.Host { return l.Healthy })
+	p.degraded = build(func(l *LocalitySet) []*host.Host { return l.Degraded })
+	return p
+}
+
+// InPanic tells whether all hosts of the priority are used, whatever their health.
+func (t *Table) InPanic(priority int) bool { return priority < len(t.prios) && t.prios[priority].panic }
 
 // Pick chooses a host. nil means that there is none to be used.
 func (t *Table) Pick(l *Local, c *Context) (*host.Host, Outcome) {
