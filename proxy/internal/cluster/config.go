@@ -77,6 +77,7 @@ func Build(cfg *clusterv3.Cluster, d *Deps) (*Cluster, error) { return build(cfg
 func build(cfg *clusterv3.Cluster, d *Deps, prev *Cluster) (*Cluster, error) {
 	var errs config.Errors
 	errs.Collect("", config.Refuse(clusterGaps, cfg, ""))
+	errs.Collect("", combined(cfg, d))
 	opts, err := buildOptions(cfg, d)
 	errs.Collect("", err)
 	popts, err := buildPoolOptions(cfg, d)
@@ -184,8 +185,7 @@ func buildSocket(cluster, path string, ts *corev3.TransportSocket, d *Deps, scop
 }
 
 func isRawBuffer(ts *corev3.TransportSocket) bool {
-	return ts.GetName() == "envoy.transport_sockets.raw_buffer" ||
-		config.PayloadURL(ts.GetTypedConfig()) == "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
+	return config.PayloadURL(ts.GetTypedConfig()) == "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
 }
 
 // buildOptions reads what concerns the choice of hosts.

@@ -19,10 +19,7 @@ const MaxPriority = 128
 // buildAssignment reads a cluster's own endpoints. EDS clusters have none.
 func buildAssignment(cfg *clusterv3.Cluster, t Type) (*assignment, error) {
 	la := cfg.GetLoadAssignment()
-	if t == EDS {
-		if len(la.GetEndpoints()) > 0 {
-			return nil, rejected("load_assignment", "load_assignment may not be set for EDS clusters")
-		}
+	if t == EDS { // what is written of it is not used, as in Envoy
 		return &assignment{}, nil
 	}
 	if t == OriginalDST {

@@ -96,7 +96,11 @@ func buildPoolOptions(cfg *clusterv3.Cluster, d *Deps) (*poolOptions, error) {
 	if c == nil {
 		return nil, errs.Err()
 	}
-	o.MaxRequests = number(cfg.GetMaxRequestsPerConnection(), 0) //nolint:staticcheck // deprecated, still read by Envoy
+	o.MaxRequests = number(cfg.GetMaxRequestsPerConnection(), 0)                                   //nolint:staticcheck // deprecated, still read by Envoy
+	if cfg.GetMaxRequestsPerConnection() != nil && c.common.GetMaxRequestsPerConnection() != nil { //nolint:staticcheck // deprecated, still read by Envoy
+		errs.Collect("", &config.Error{Path: "max_requests_per_connection", Kind: config.Invalid,
+			Msg: "Only one of max_requests_per_connection from Cluster or HttpProtocolOptions can be specified"})
+	}
 	errs.Collect("", c.buildCommon(o))
 	errs.Collect("", c.buildH1(o))
 	errs.Collect("", c.buildH2(o))

@@ -131,7 +131,7 @@ func buildTarget(a *corev3.Address, path string) (t target, err error) {
 	switch x := a.GetAddress().(type) {
 	case *corev3.Address_Pipe:
 		t.address.Path = x.Pipe.GetPath()
-		return t, nil
+		return t, config.At(path+"pipe", config.CheckPipe(x.Pipe.GetPath(), x.Pipe.GetMode()))
 	case *corev3.Address_SocketAddress:
 		s := x.SocketAddress
 		path += "socket_address."

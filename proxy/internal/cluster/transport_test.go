@@ -12,6 +12,7 @@ import (
 	"github.com/dragoman-proxy/dragoman/proxy/internal/host"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/pool"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3" // the configuration has it
 )
 
 // named is a factory that fails with its name.
@@ -31,7 +32,7 @@ func TestTransportSocketMatches(t *testing.T) {
 	}
 	c := r.add("{name: a, transport_socket: {name: other}, transport_socket_matches: [" +
 		"{name: both, match: {x: '1', y: '2'}, transport_socket: {name: both}}, {name: one, match: {x: '1'}, transport_socket: {name: one}}, " +
-		"{name: plain, match: {p: true}, transport_socket: {name: envoy.transport_sockets.raw_buffer}}], " +
+		"{name: plain, match: {p: true}, transport_socket: {name: envoy.transport_sockets.raw_buffer, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer}}}], " +
 		"load_assignment: {cluster_name: a, endpoints: [{lb_endpoints: [" + ep(1, "x: '1', y: '2', z: '3'") + ", " + ep(2, "x: '1'") + ", " +
 		ep(3, "x: '2'") + ", " + ep(4, "p: true") + "]}, " +
 		"{metadata: {filter_metadata: {envoy.transport_socket_match: {x: '1'}}}, lb_endpoints: [" + ep(5, "q: '1'") + ", " + ep(6, "p: true") + "]}]}}")

@@ -137,3 +137,61 @@ func TestBoundedLoad(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// With weights of places each place has its part of the table, which goes to others only if it is ill as a whole. The numbers are the real
+// Envoy's.
+func TestHashingByPlace(t *testing.T) {
+	place := func(weight uint32, weights []uint32, flags ...host.Flag) lb.LocalitySet {
+		hs := hosts(weights, flags...)
+		s := lb.NewHostSet(hs)
+		return lb.LocalitySet{Weight: weight, Hosts: hs, Healthy: s.Healthy}
+	}
+	ill := host.FailedEDSHealth
+	ring, maglev := lb.RingHash{Min: 1024, Max: lb.DefaultRingMax}, lb.Maglev{Size: lb.DefaultMaglevSize}
+	for _, c := range []struct {
+		name         string
+		places       []lb.LocalitySet
+		ring, maglev lb.Counts
+		shares       []float64 // of the places, in picks
+	}{
+		{"two and two", []lb.LocalitySet{place(3, []uint32{1, 1}), place(1, []uint32{1, 1})}, lb.Counts{Size: 1024, Min: 128, Max: 384}, lb.Counts{Size: 65537, Min: 8192, Max: 24576}, []float64{.75, .25}},
+		{"uneven", []lb.LocalitySet{place(1, []uint32{1, 3, 1}), place(2, []uint32{1})}, lb.Counts{Size: 1035, Min: 69, Max: 690}, lb.Counts{Size: 65537, Min: 4370, Max: 43690}, []float64{.333, .667}},
+		{"no weights", []lb.LocalitySet{place(0, []uint32{1, 1}), place(0, []uint32{1, 1})}, lb.Counts{}, lb.Counts{}, nil},
+		{"one without", []lb.LocalitySet{place(2, []uint32{1, 1}), place(0, []uint32{1, 1})}, lb.Counts{Size: 1024, Min: 512, Max: 512}, lb.Counts{Size: 65537, Min: 32768, Max: 32769}, []float64{1, 0}},
+		{"one host ill", []lb.LocalitySet{place(3, []uint32{1, 1}, 0, ill), place(1, []uint32{1, 1})}, lb.Counts{Size: 1024, Min: 128, Max: 768}, lb.Counts{Size: 65537, Min: 8192, Max: 49152}, []float64{.75, .25}},
+		{"one place ill", []lb.LocalitySet{place(3, []uint32{1}, ill), place(1, []uint32{1, 1}), place(1, []uint32{1})}, lb.Counts{Size: 1030, Min: 103, Max: 206}, lb.Counts{Size: 65537, Min: 16385, Max: 32767}, []float64{0, .5, .5}},
+		{"panic", []lb.LocalitySet{place(3, []uint32{1, 1}, ill, ill), place(1, []uint32{1, 1}, 0, ill)}, lb.Counts{Size: 1024, Min: 128, Max: 384}, lb.Counts{Size: 65537, Min: 8192, Max: 24576}, []float64{.75, .25}},
+	} {
+		for _, p := range []lb.Policy{ring, maglev} {
+			var all []*host.Host
+			for i, l := range c.places {
+				for k, h := range l.Hosts { // each has a name and a key of its own
+					h.Hostname = fmt.Sprint(i)
+					h.SetMetadata(&host.Metadata{Spaces: map[string]map[string]any{"envoy.lb": {"hash_key": fmt.Sprint(i, k)}}})
+				}
+				all = append(all, l.Hosts...)
+			}
+			set := lb.NewHostSet(all)
+			set.Localities = c.places
+			tab := lb.NewTable(&lb.Options{Policy: p, PanicThreshold: 50, LocalityWeighted: true}, []lb.HostSet{set}, nil)
+			want := c.ring
+			if p == lb.Policy(maglev) {
+				want = c.maglev
+			}
+			if d := cmp.Diff(want, p.(lb.Counter).Counts(&set, true, tab.InPanic(0))); d != "" {
+				t.Errorf("%s, %T: %s", c.name, p, d)
+			}
+			const n = 4000
+			shares := map[string]float64{"none": 1}
+			if c.shares != nil {
+				shares = map[string]float64{}
+			}
+			for i, x := range c.shares {
+				if x > 0 {
+					shares[fmt.Sprint(i)] = x
+				}
+			}
+			near(t, picks(tab, &lb.Context{W: worker(1)}, n), shares, n)
+		}
+	}
+}

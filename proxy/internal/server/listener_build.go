@@ -279,7 +279,7 @@ func address(a *corev3.Address) (network.Address, error) {
 		}
 		return network.AddrFrom(netip.AddrPortFrom(ip, uint16(x.SocketAddress.GetPortValue()))), nil
 	case *corev3.Address_Pipe:
-		return network.Address{Path: x.Pipe.GetPath()}, nil
+		return network.Address{Path: x.Pipe.GetPath()}, at("pipe", config.CheckPipe(x.Pipe.GetPath(), x.Pipe.GetMode()))
 	case *corev3.Address_EnvoyInternalAddress:
 		return network.Address{}, &config.Error{Path: "envoy_internal_address", Msg: "not supported yet", Kind: config.Unsupported}
 	}
