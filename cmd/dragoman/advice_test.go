@@ -150,7 +150,7 @@ func TestCheckTellsEachMistakeOnce(t *testing.T) {
 		{"at its own side", strings.Replace(watched, "    - filters:", "    - "+tls("DownstreamTlsContext", "sni: a")+"\n      filters:", 1),
 			[]string{"No TLS certificates found for server context", "no such field: 'sni': message envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext has unknown fields; server_names in filter_chain_match choose"}},
 		{"an empty variable", strings.Replace(watched, "port_value: 0", "port_value: '${DRAGOMAN_TEST_EMPTY}'", 1), []string{"invalid number: ''; allowed: an integer from 0 to 65535; the variable DRAGOMAN_TEST_EMPTY is empty"}},
-		{"one without quotes", strings.Replace(watched, "port_value: 0", "port_value: ${DRAGOMAN_TEST_EMPTY}", 1), []string{"PortSpecifier: value is required); allowed: one of port_value, named_port; the variable DRAGOMAN_TEST_EMPTY is empty"}},
+		{"one without quotes", strings.Replace(watched, "port_value: 0", "port_value: ${DRAGOMAN_TEST_EMPTY}", 1), []string{"field: \"port_specifier\", reason: is required); allowed: one of port_value, named_port; the variable DRAGOMAN_TEST_EMPTY is empty"}},
 		{"one of a field that must be there", strings.Replace(watched, "stat_prefix: p", "stat_prefix: ${DRAGOMAN_TEST_EMPTY}", 1), []string{"StatPrefix: value length must be at least 1 characters); found null; the variable DRAGOMAN_TEST_EMPTY is empty"}},
 	} {
 		_, out, _ := command(t, "", "check", "--config-env", file(t, "a.yaml", c.text))
