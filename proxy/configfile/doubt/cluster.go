@@ -165,20 +165,36 @@ var validations = []string{"trusted_ca", "system_root_certs", "ca_certificate_pr
 // trust_chain_verification has thought of it.
 func (w *walker) upstreamTLS(v *configfile.Value) {
 	w.versions(v, "TLSV1_2")
-	common := v.Get("common_tls_context")
-	if common != nil && slices.ContainsFunc(common.Keys, func(k string) bool {
-		return k == "custom_handshaker" || k != "validation_context" && strings.Contains(k, "validation_context")
-	}) {
-		return
+	if !elsewhere(v) && !has(v, validations) {
+		w.add(sure, config.Error{Msg: "the server's certificate is not verified: common_tls_context.validation_context.trusted_ca (or system_root_certs: {}) does it"})
 	}
-	if c := common.Get("validation_context"); c != nil && slices.ContainsFunc(c.Keys, func(k string) bool { return slices.Contains(validations, k) }) {
-		return
-	}
-	w.add(sure, config.Error{Msg: "the server's certificate is not verified: common_tls_context.validation_context.trusted_ca (or system_root_certs: {}) does it"})
 }
 
-// downstreamTLS looks at TLS for clients.
-func (w *walker) downstreamTLS(v *configfile.Value) { w.versions(v, "TLSV1_3") }
+// asking are validations with which clients are asked for their certificates at all.
+var asking = append(validations[:6:6], "match_typed_subject_alt_names", "match_subject_alt_names")
+
+// downstreamTLS looks at TLS for clients, and at client certificates that are required and never asked for.
+func (w *walker) downstreamTLS(v *configfile.Value) {
+	w.versions(v, "TLSV1_3")
+	if v.Str("require_client_certificate") == "true" && !elsewhere(v) && !has(v, asking) {
+		w.add(sure, config.Error{Msg: "require_client_certificate checks nothing without common_tls_context.validation_context.trusted_ca: clients without a certificate are let in"},
+			"require_client_certificate")
+	}
+}
+
+// elsewhere tells whether a control plane or another library decides about peers' certificates.
+func elsewhere(v *configfile.Value) bool {
+	common := v.Get("common_tls_context")
+	return common != nil && slices.ContainsFunc(common.Keys, func(k string) bool {
+		return k == "custom_handshaker" || k != "validation_context" && strings.Contains(k, "validation_context")
+	})
+}
+
+// has tells whether the validation context has one of some fields.
+func has(v *configfile.Value, fields []string) bool {
+	c := v.At("common_tls_context", "validation_context")
+	return c != nil && slices.ContainsFunc(c.Keys, func(k string) bool { return slices.Contains(fields, k) })
+}
 
 // versions looks at the versions of a TLS context, whose greatest is most if nothing else is said.
 func (w *walker) versions(v *configfile.Value, most string) {

@@ -55,6 +55,11 @@ func tls(kind, host, fields, more string) string {
 		`transport_sockets.tls.v3.UpstreamTlsContext, ` + fields + `}}, ` + more + `}`)
 }
 
+// server is a listener with TLS.
+func server(fields string) string {
+	return good + `  listeners: [{filter_chains: [{transport_socket: {typed_config: {"@type": ` + types + `transport_sockets.tls.v3.DownstreamTlsContext, ` + fields + `}}}]}]`
+}
+
 const cds = "dynamic_resources: {cds_config: {ads: {}}}\n"
 
 // FuzzOf wants that nothing which can be read makes it panic: a proxy that starts looks, too.
@@ -228,6 +233,14 @@ func TestOf(t *testing.T) {
 		{"SPIFFE", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {custom_validator_config: {}}}", ""), ""},
 		{"a hash", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {verify_certificate_hash: [a]}}", ""), ""},
 		{"none, as it says", tls("STATIC", "127.0.0.1", "common_tls_context: {validation_context: {trust_chain_verification: ACCEPT_UNTRUSTED}}", ""), ""},
+
+		{"certificates that nobody asks for", server("require_client_certificate: true, common_tls_context: {tls_certificates: [{}]}"), "checks nothing without common_tls_context.validation_context.trusted_ca"},
+		{"an empty context", server("require_client_certificate: true, common_tls_context: {validation_context: {}}"), "checks nothing"},
+		{"accepted without a CA", server("require_client_certificate: true, common_tls_context: {validation_context: {trust_chain_verification: ACCEPT_UNTRUSTED}}"), "checks nothing"},
+		{"a CA of clients", server("require_client_certificate: true, common_tls_context: {validation_context: {trusted_ca: {}}}"), ""},
+		{"hashes of clients", server("require_client_certificate: true, common_tls_context: {validation_context: {verify_certificate_hash: [a]}}"), ""},
+		{"a CA over SDS", server("require_client_certificate: true, common_tls_context: {validation_context_sds_secret_config: {name: a}}"), ""},
+		{"none required", server("common_tls_context: {}"), ""},
 
 		{"no SNI", tls("STRICT_DNS", "www.example.com", ca, ""), unnamed},
 		{"SNI", tls("STRICT_DNS", "www.example.com", "sni: a, "+ca, ""), ""},

@@ -139,7 +139,7 @@ func (c *Conn) finish() {
 }
 
 // Fail ends a connection whose transport broke. reason is the transport's failure; what is in Wire (an alert) is sent if the
-// kernel takes it at once.
+// kernel takes it at once. It counts as the peer's end, as in Envoy.
 func (c *Conn) Fail(reason string) {
 	if c.state == closed {
 		return
@@ -151,6 +151,6 @@ func (c *Conn) Fail(reason string) {
 			return
 		}
 	}
-	c.why = Closed{Failed: !c.connected, Reason: reason}
+	c.why = Closed{Remote: true, Failed: !c.connected, Reason: reason}
 	c.finish()
 }

@@ -243,6 +243,9 @@ func (c *Conn) remoteError(e syscall.Errno) {
 	}
 	switch c.state {
 	case open:
+		if b, ok := c.tr.(breaker); ok && !c.connected {
+			b.Broken(c)
+		}
 		c.why = Closed{Remote: true, Reset: true, Errno: e, Failed: !c.connected}
 	case lingering:
 		c.why.Remote = true

@@ -18,3 +18,6 @@ type Transport interface {
 	CloseNotify(c *Conn) bool
 	Destroy()
 }
+
+// breaker is a Transport that says why a handshake failed of which the socket broke.
+type breaker interface{ Broken(c *Conn) }

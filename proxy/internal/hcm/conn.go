@@ -49,6 +49,7 @@ type Conn struct {
 	broken      bool // the codec has failed
 	brokenBusy  bool // and has told streams so, which are over since
 	closing     bool
+	secure      bool // counted as a TLS connection
 	dispatching bool // the codec is at work
 }
 
@@ -67,13 +68,18 @@ func NewConn(cfg *Config, c *conn.Conn) *Conn {
 	return h
 }
 
+// OnNewConnection counts a TLS connection, of which the handshake is still to come.
+func (h *Conn) OnNewConnection() {
+	if h.c.Transport() != nil {
+		h.secure = true
+		h.w.Stats.Inc(h.cfg.Stats.Counter(stats.HCMDownstreamCxSslTotal))
+		h.w.Stats.GaugeAdd(h.cfg.Stats.Gauge(stats.HCMDownstreamCxSslActive), 1)
+	}
+}
+
 // OnConnected starts the clocks. The codec comes with the first byte: a connection that says nothing is of no protocol yet.
 func (h *Conn) OnConnected() {
 	cfg := h.cfg
-	if h.c.Transport() != nil {
-		h.w.Stats.Inc(cfg.Stats.Counter(stats.HCMDownstreamCxSslTotal))
-		h.w.Stats.GaugeAdd(cfg.Stats.Gauge(stats.HCMDownstreamCxSslActive), 1)
-	}
 	h.armIdle()
 	if cfg.MaxConnectionDuration > 0 {
 		h.duration = &event.Timer{Fn: h.onMaxDuration}
@@ -237,7 +243,10 @@ func (h *Conn) OnClose(why conn.Closed) {
 			st.GaugeSub(base.Gauge(stats.HCMDownstreamCxHttp1Active), 1)
 		}
 	}
-	if h.c.Transport() != nil && h.c.Connected() {
+	if h.c.Transport() != nil && !h.secure { // it failed at the first bytes
+		st.Inc(base.Counter(stats.HCMDownstreamCxSslTotal))
+	}
+	if h.secure {
 		st.GaugeSub(base.Gauge(stats.HCMDownstreamCxSslActive), 1)
 	}
 	if why.Delayed {

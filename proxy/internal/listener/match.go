@@ -120,7 +120,11 @@ func (n *node) insertNames(list []string, ch *Chain, criterion int) error {
 		if criterion == byName {
 			s = strings.TrimPrefix(s, "*")
 		}
-		if err := n.name(s).insert(ch, criterion+1); err != nil {
+		to := n.other() // as without names
+		if s != "" {
+			to = n.name(s)
+		}
+		if err := to.insert(ch, criterion+1); err != nil {
 			return err
 		}
 	}

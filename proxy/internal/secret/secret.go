@@ -4,6 +4,9 @@
 package secret
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
@@ -102,6 +105,10 @@ func Certificate(p *tlsv3.TlsCertificate) (*tls.Certificate, error) {
 	if _, text := p.GetOcspStaple().GetSpecifier().(*corev3.DataSource_InlineString); text {
 		return nil, config.At("ocsp_staple", errors.New("OCSP staple cannot be provided via inline_string"))
 	}
+	if err := usableKey(c.Leaf); err != nil {
+		err = fmt.Errorf("Failed to load certificate chain from %s, %w", NameOf(p.GetCertificateChain()), err) //nolint:staticcheck // Envoy's text
+		return nil, config.At("certificate_chain", err)
+	}
 	if staple, err := ReadSource(p.GetOcspStaple()); err != nil {
 		return nil, config.At("ocsp_staple", err)
 	} else if len(staple) > 0 {
@@ -122,6 +129,21 @@ func unread(part string, err error) error {
 	out := *x
 	out.Msg = "Failed to load incomplete " + part + ": " + out.Msg
 	return &out
+}
+
+// usableKey refuses keys that Envoy refuses of certificates of its own; those of CAs and peers may be others.
+func usableKey(leaf *x509.Certificate) error {
+	switch k := leaf.PublicKey.(type) {
+	case *rsa.PublicKey:
+		if k.N.BitLen() < 2048 {
+			return errors.New("only RSA certificates with 2048-bit or larger keys are supported")
+		}
+	case *ecdsa.PublicKey:
+		if k.Curve == elliptic.P224() {
+			return errors.New("only P-256, P-384 or P-521 ECDSA certificates are supported")
+		}
+	}
+	return nil
 }
 
 // incomplete is Envoy's text for a certificate without a part, which has no field or one that holds nothing.

@@ -144,15 +144,8 @@ func NewServer(p *tlsv3.DownstreamTlsContext, d Deps) (*Server, error) {
 		if err != nil || cfg == nil {
 			return nil, err
 		}
-		require := p.GetRequireClientCertificate().GetValue()
-		switch {
-		case require:
-			cfg.ClientAuth = tls.RequireAnyClientCert
-		case x.verifier != nil:
-			cfg.ClientAuth = tls.RequestClientCert
-		}
 		if x.verifier != nil {
-			x.verifier.server = true
+			x.verifier.serve(cfg, p.GetRequireClientCertificate().GetValue())
 		}
 		if p.GetDisableStatelessSessionResumption() && p.GetDisableStatefulSessionResumption() || p.GetDisableStatelessSessionResumption() {
 			cfg.SessionTicketsDisabled = true

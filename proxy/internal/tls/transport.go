@@ -122,6 +122,10 @@ func (t *Transport) done() {
 	t.c.Info.Protocol = state.NegotiatedProtocol
 	t.c.Info.TLS = t.ctx.info(&state, t.local)
 	t.ctx.count(w, &state)
+	if err := t.ctx.doubt(&state); err != nil {
+		t.c.Info.TLS.Verified = false
+		w.Stats.Inc(t.ctx.stats.Counter(failureCounter(err)))
+	}
 	forget(t.tc)
 	rest := t.pend
 	t.pend = nil
@@ -215,9 +219,12 @@ func (t *Transport) dropPart(l *local) {
 }
 
 // EOF is the socket's end. A peer that goes without close_notify has truncated nothing that HTTP would not notice.
-func (t *Transport) EOF(*conn.Conn) {
-	if !t.open && t.co != nil && !t.dead {
-		t.c.Info.SetEnd().TransportFailure = "TLS_error:|33554536:system_library:OPENSSL_internal:Connection_reset_by_peer:TLS_error_end"
+func (t *Transport) EOF(*conn.Conn) {}
+
+// Broken is the socket's end by an error during the handshake.
+func (t *Transport) Broken(*conn.Conn) {
+	if t.co != nil && !t.dead {
+		t.c.Info.SetEnd().TransportFailure = connectionReset
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,20 +51,48 @@ var (
 // trusts tells whether chains are checked.
 func (v *verifier) trusts() bool { return v.roots != nil || v.domains != nil }
 
+// serve makes cfg ask clients for what v checks, with Envoy's rules: without anything to check, certificates are not even asked for;
+// require_client_certificate has a meaning with CAs only; a certificate must come if its hash or names are checked. Where CAs alone
+// decide, crypto/tls checks the chain first, since its alerts are right then, as of an unknown CA.
+func (v *verifier) serve(cfg *tls.Config, require bool) {
+	v.server = true
+	must := require && v.trusts() || !v.untrusted && (len(v.sans) > 0 || len(v.hashes) > 0 || len(v.spki) > 0)
+	first := v.roots != nil && v.domains == nil && !v.untrusted && !v.expired
+	switch {
+	case must && first:
+		cfg.ClientAuth = tls.RequireAndVerifyClientCert
+	case must:
+		cfg.ClientAuth = tls.RequireAnyClientCert
+	case first:
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	case v.trusts() || v.untrusted:
+		cfg.ClientAuth = tls.RequestClientCert
+	}
+	cfg.ClientCAs = v.roots // named in the request
+}
+
 // verify is called by crypto/tls when the handshake's messages are in.
 func (v *verifier) verify(state tls.ConnectionState) error {
 	if len(state.PeerCertificates) == 0 {
 		return nil // required certificates are crypto/tls's business
 	}
+	if v.untrusted {
+		return nil
+	}
+	return v.check(&state)
+}
+
+// check checks a peer's certificate.
+func (v *verifier) check(state *tls.ConnectionState) error {
 	leaf := state.PeerCertificates[0]
-	if err := v.chain(state.PeerCertificates); err != nil && !v.untrusted {
+	if err := v.chain(state); err != nil {
 		return err
 	}
 	if v.name != "" && !forName(leaf, v.name) {
 		return errName
 	}
 	if len(v.sans) > 0 && !v.matchSAN(leaf) {
-		return errSAN
+		return fmt.Errorf("%w, certificate SANs are [%s]", errSAN, strings.Join(names(leaf), ", "))
 	}
 	if len(v.hashes) > 0 || len(v.spki) > 0 {
 		h := sha256.Sum256(leaf.Raw)
@@ -76,11 +105,14 @@ func (v *verifier) verify(state tls.ConnectionState) error {
 }
 
 // chain checks the certificate against the CAs, and the revocation lists.
-func (v *verifier) chain(certs []*x509.Certificate) error {
+func (v *verifier) chain(state *tls.ConnectionState) error {
 	if !v.trusts() {
 		return nil
 	}
-	leaf := certs[0]
+	certs, leaf := state.PeerCertificates, state.PeerCertificates[0]
+	if len(state.VerifiedChains) > 0 {
+		return v.oneOf(state.VerifiedChains)
+	}
 	opts := x509.VerifyOptions{Roots: v.roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	if v.server {
 		opts.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -102,6 +134,11 @@ func (v *verifier) chain(certs []*x509.Certificate) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUntrusted, err)
 	}
+	return v.oneOf(chains)
+}
+
+// oneOf tells whether one of some chains that lead to CAs will do.
+func (v *verifier) oneOf(chains [][]*x509.Certificate) (err error) {
 	for _, c := range chains {
 		if err = v.acceptable(c); err == nil {
 			return nil
@@ -212,6 +249,18 @@ func (v *verifier) matchSAN(c *x509.Certificate) bool {
 		}
 	}
 	return false
+}
+
+// names are the subject alternative names of a certificate.
+func names(c *x509.Certificate) []string {
+	list := slices.Clone(c.DNSNames)
+	for _, u := range c.URIs {
+		list = append(list, u.String())
+	}
+	for _, ip := range c.IPAddresses {
+		list = append(list, ip.String())
+	}
+	return append(list, c.EmailAddresses...)
 }
 
 func (m *SANMatch) matches(c *x509.Certificate) bool {
