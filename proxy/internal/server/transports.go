@@ -18,9 +18,10 @@ import (
 )
 
 func (s *Server) tlsDeps(scope astats.Scope) tls.Deps {
-	return tls.Deps{Scope: scope, Secrets: s.dynamic.secrets, SetGauge: s.store.SetGauge, Match: func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error) {
-		return route.StringMatcher(m)
-	}}
+	return tls.Deps{Scope: scope, Secrets: s.dynamic.secrets, SetGauge: s.store.SetGauge,
+		Count: func(id astats.CounterID) { s.store.Main().Inc(id) }, Match: func(m *matcherv3.StringMatcher) (interface{ Match(string) bool }, error) {
+			return route.StringMatcher(m)
+		}}
 }
 
 // downstreamTransport builds the transport socket of a filter chain; nil is plain bytes.

@@ -10,6 +10,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/internal/certtest"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/tls"
@@ -94,4 +95,40 @@ func TestExpiries(t *testing.T) {
 	if d := cmp.Diff([]string(nil), told()); d != "" {
 		t.Error(d)
 	}
+}
+
+// Secrets of SDS count as they come, also for those who come later; what the bootstrap has does not count.
+func TestUpdatesBySDS(t *testing.T) {
+	chain, key := ending(t, 4_000_000_000)
+	store := stats.NewStore()
+	s := &secrets{}
+	server := func(listener string, from *corev3.ConfigSource) {
+		p := &tlsv3.CommonTlsContext{TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: "a", SdsConfig: from}}}
+		x, err := tls.NewServer(&tlsv3.DownstreamTlsContext{CommonTlsContext: p}, tls.Deps{Scope: store.Root().Scope(listener), Secrets: s,
+			Count: func(id astats.CounterID) { store.Main().Inc(id) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(x.Close)
+	}
+	want := func(listener, n string) {
+		t.Helper()
+		store.Collect()
+		line := listener + ".server_ssl_socket_factory.ssl_context_update_by_sds: " + n + "\n"
+		if text := string(stats.WriteAll(store.Text(stats.Query{}))); !strings.Contains(text, line) {
+			t.Errorf("no %q", line)
+		}
+	}
+	server("one", &corev3.ConfigSource{})
+	want("one", "0")
+	s.cert = &tlsv3.TlsCertificate{CertificateChain: inline(chain), PrivateKey: inline(key)}
+	s.changed()
+	want("one", "1")
+	s.changed()
+	want("one", "2")
+	server("two", &corev3.ConfigSource{})
+	want("two", "1")
+	server("three", nil)
+	s.changed()
+	want("three", "0")
 }

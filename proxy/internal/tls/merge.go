@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dragoman-proxy/dragoman/api/buffer"
+	astats "github.com/dragoman-proxy/dragoman/api/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/conn"
 )
 
@@ -22,9 +23,14 @@ func merge(def, dyn *tlsv3.CertificateValidationContext) *tlsv3.CertificateValid
 }
 
 // notReady refuses connections while a secret is missing.
-type notReady struct{}
+type notReady struct{ counter astats.CounterID }
 
-func (notReady) Start(c *conn.Conn)                         { c.Fail(errNotReady) }
+// Start counts, and ends it.
+func (n notReady) Start(c *conn.Conn) {
+	c.Worker().Stats.Inc(n.counter)
+	c.Fail(errNotReady)
+}
+
 func (notReady) Feed(*conn.Conn, []byte)                    {}
 func (notReady) EOF(*conn.Conn)                             {}
 func (notReady) Seal(_ *conn.Conn, plain, _ *buffer.Buffer) { plain.Reset() }

@@ -32,6 +32,8 @@ type Deps struct {
 	Secrets Secrets
 	// SetGauge gives a gauge its value, as stats.Store does; nil: nobody is told when certificates end.
 	SetGauge func(id astats.GaugeID, v uint64)
+	// Count counts one on the main loop; nil: nobody does.
+	Count func(id astats.CounterID)
 }
 
 // Secrets finds secrets by configuration.
@@ -59,7 +61,7 @@ func (s *Server) New(*event.Worker) conn.Transport {
 	if x := s.ctx.Load(); x != nil {
 		return &Transport{ctx: x}
 	}
-	return notReady{}
+	return notReady{s.b.factory.Counter(stats.SSLFactoryDownstreamContextSecretsNotReady)}
 }
 
 // Client makes the transport sockets of connections to upstreams.
@@ -72,9 +74,10 @@ type Client struct {
 func (c *Client) Close() { c.b.close() }
 
 // New returns the transport of one connection to h, which offers alpn if the context names no protocols.
-func (c *Client) New(_ *event.Worker, h *host.Host, alpn []string) (conn.Transport, string) {
+func (c *Client) New(w *event.Worker, h *host.Host, alpn []string) (conn.Transport, string) {
 	x := c.ctx.Load()
 	if x == nil {
+		w.Stats.Inc(c.b.factory.Counter(stats.SSLFactoryUpstreamContextSecretsNotReady))
 		return nil, errNotReady
 	}
 	cfg := x.offering(alpn)
@@ -262,6 +265,7 @@ type builder struct {
 	validPath string
 	changed   func() error
 	stats     astats.GroupBase
+	factory   astats.GroupBase          // stats.SSLFactory
 	expiries  map[string]astats.GaugeID // by the names of certificates
 	release   []func()
 }
@@ -282,7 +286,7 @@ func newBuilder(p *tlsv3.CommonTlsContext, d Deps, factory string) (*builder, er
 	b := &builder{p: p, d: d}
 	ssl, own := d.Scope.Scope("ssl"), d.Scope.Scope(factory)
 	b.stats = ssl.Group(stats.SSL)
-	own.Group(stats.SSLFactory)
+	b.factory = own.Group(stats.SSLFactory)
 	b.release = append(b.release, func() { ssl.Release(stats.SSL); own.Release(stats.SSLFactory) })
 	if err := b.read(); err != nil {
 		b.close()
@@ -293,11 +297,6 @@ func newBuilder(p *tlsv3.CommonTlsContext, d Deps, factory string) (*builder, er
 
 func (b *builder) read() error {
 	p, d := b.p, b.d
-	notify := func() {
-		if b.changed != nil {
-			_ = b.changed()
-		}
-	}
 	if err := config.Refuse(commonGaps, p, ""); err != nil {
 		return err
 	}
@@ -312,23 +311,42 @@ func (b *builder) read() error {
 		if d.Secrets == nil {
 			return config.At("tls_certificate_sds_secret_configs", errors.New("not supported yet"))
 		}
-		f, release, err := d.Secrets.Certificate(c, notify)
+		f, release, err := d.Secrets.Certificate(c, b.notify(c))
 		if errs.Collect(fmt.Sprintf("tls_certificate_sds_secret_configs[%d]", i), err) {
 			b.certs, b.release = append(b.certs, f), append(b.release, release)
+			b.came(c, f() != nil)
 		}
 	}
-	errs.Collect("", b.validation(notify))
+	errs.Collect("", b.validation())
 	return errs.Err()
 }
 
-func (b *builder) validation(notify func()) error {
+// notify returns what follows a change of the secret c.
+func (b *builder) notify(c *tlsv3.SdsSecretConfig) func() {
+	return func() {
+		b.came(c, true)
+		if b.changed != nil {
+			_ = b.changed()
+		}
+	}
+}
+
+// came counts a secret that came over SDS, also one that others had before.
+func (b *builder) came(c *tlsv3.SdsSecretConfig, there bool) {
+	if there && c.GetSdsConfig() != nil && b.d.Count != nil {
+		b.d.Count(b.factory.Counter(stats.SSLFactorySslContextUpdateBySds))
+	}
+}
+
+func (b *builder) validation() error {
 	sds := func(c *tlsv3.SdsSecretConfig) (func() *tlsv3.CertificateValidationContext, error) {
 		if b.d.Secrets == nil {
 			return nil, errors.New("not supported yet")
 		}
-		f, release, err := b.d.Secrets.Validation(c, notify)
+		f, release, err := b.d.Secrets.Validation(c, b.notify(c))
 		if err == nil {
 			b.release = append(b.release, release)
+			b.came(c, f() != nil)
 		}
 		return f, err
 	}
