@@ -31,7 +31,8 @@ type Cluster struct {
 	maintenance, refused atomic.Uint32
 	workers              int32
 	// source finds the hosts; nil if they are fixed. owner: main loop.
-	source source
+	source  source
+	weights []placeWeight // of places that have one; nil mostly. owner: main loop.
 	// meta is the cluster's metadata, nil if there is none.
 	meta map[string]map[string]any
 	// prev is what the cluster is to replace, until then. owner: main loop.

@@ -44,12 +44,53 @@ type endpoint struct {
 	path     string // in the configuration, for errors
 }
 
+// placeWeight is the weight of a place at a priority.
+type placeWeight struct {
+	place            host.Locality
+	priority, weight uint32
+}
+
+// keepWeights keeps the weights of places for the admin interface: those that there are, which is mostly none.
+func (c *Cluster) keepWeights(a *assignment) {
+	c.weights = nil
+	for i := range a.localities {
+		l := &a.localities[i]
+		if l.weight == 0 {
+			continue
+		}
+		w := placeWeight{priority: l.priority, weight: l.weight}
+		if l.place != nil {
+			w.place = *l.place
+		}
+		c.weights = append(c.weights, w)
+	}
+}
+
+// LocalityWeight returns the weight that a place has at a priority, 0 if none was given. owner: main loop.
+func (c *Cluster) LocalityWeight(place host.Locality, priority uint32) uint32 {
+	for i := range c.weights {
+		if w := &c.weights[i]; w.place == place && w.priority == priority {
+			return w.weight
+		}
+	}
+	return 0
+}
+
+// Overprovisioning returns the overprovisioning factor in percent. owner: main loop.
+func (c *Cluster) Overprovisioning() uint32 {
+	if t := c.table.Load(); t != nil && len(t.Sets) > 0 && t.Sets[0].Overprovisioning != 0 {
+		return t.Sets[0].Overprovisioning
+	}
+	return lb.DefaultOverprovisioning
+}
+
 // edsFlags are the flags that an endpoint's health_status sets.
 const edsFlags = host.FailedEDSHealth | host.EDSStatusDraining | host.DegradedEDSHealth
 
 // apply makes a the cluster's hosts and tells whether anything changed. Hosts that were there before stay the same objects.
 // owner: main loop.
 func (c *Cluster) apply(d *Deps, a *assignment) bool {
+	c.keepWeights(a)
 	u := newUpdate(c, d, a)
 	for i := range a.localities {
 		u.locality(&a.localities[i])

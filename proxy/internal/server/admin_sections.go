@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -295,7 +296,7 @@ func assignment(c *cluster.Status) *endpointv3.ClusterLoadAssignment {
 		name = c.EDSServiceName
 	}
 	out := &endpointv3.ClusterLoadAssignment{ClusterName: name, Policy: &endpointv3.ClusterLoadAssignment_Policy{
-		OverprovisioningFactor: wrapperspb.UInt32(140)}}
+		OverprovisioningFactor: wrapperspb.UInt32(c.Cluster.Overprovisioning())}}
 	type place struct {
 		l        host.Locality
 		priority uint32
@@ -312,18 +313,51 @@ func assignment(c *cluster.Status) *endpointv3.ClusterLoadAssignment {
 			if c.Cluster.Options().Type != cluster.OriginalDST { // whose hosts have no places
 				g.LoadBalancingWeight = wrapperspb.UInt32(0)
 			}
+			if w := c.Cluster.LocalityWeight(p.l, p.priority); w > 0 && !c.DNS {
+				g.LoadBalancingWeight = wrapperspb.UInt32(w)
+			}
 			groups[p] = g
 			out.Endpoints = append(out.Endpoints, g)
 		}
-		status := edsHealth(h)
-		if h.Health() == host.Unhealthy && status == corev3.HealthStatus_HEALTHY {
-			status = corev3.HealthStatus_UNHEALTHY
-		}
-		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{HealthStatus: status, Metadata: metadataOf(h, c.DNS), LoadBalancingWeight: wrapperspb.UInt32(h.Weight()),
-			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: addressOf(h.Address), Hostname: h.Hostname,
-				HealthCheckConfig: &endpointv3.Endpoint_HealthCheckConfig{}}}})
+		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{HealthStatus: coarseHealth(h), Metadata: metadataOf(h, c.DNS),
+			LoadBalancingWeight: wrapperspb.UInt32(h.Weight()), HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: endpointOf(h)}})
 	}
+	slices.SortStableFunc(out.Endpoints, func(a, b *endpointv3.LocalityLbEndpoints) int {
+		x, y := a.GetLocality(), b.GetLocality()
+		return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), cmp.Compare(x.GetRegion(), y.GetRegion()), cmp.Compare(x.GetZone(), y.GetZone()),
+			cmp.Compare(x.GetSubZone(), y.GetSubZone()))
+	})
 	return out
+}
+
+// endpointOf is a host as an assignment has it.
+func endpointOf(h *host.Host) *endpointv3.Endpoint {
+	check := &endpointv3.Endpoint_HealthCheckConfig{}
+	e := &endpointv3.Endpoint{Address: addressOf(h.Address), Hostname: h.Hostname, HealthCheckConfig: check}
+	x := h.Extra
+	if x == nil {
+		return e
+	}
+	if check.Hostname, check.PortValue = x.HealthCheckName, uint32(x.HealthCheckPort); x.HealthCheck.IP.IsValid() {
+		check.PortValue = uint32(x.HealthCheck.IP.Port())
+	}
+	for _, a := range x.Addresses {
+		if a != h.Address {
+			e.AdditionalAddresses = append(e.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: addressOf(a)})
+		}
+	}
+	return e
+}
+
+// coarseHealth is what balancers think of a host.
+func coarseHealth(h *host.Host) corev3.HealthStatus {
+	switch h.Health() {
+	case host.Unhealthy:
+		return corev3.HealthStatus_UNHEALTHY
+	case host.Degraded:
+		return corev3.HealthStatus_DEGRADED
+	}
+	return corev3.HealthStatus_HEALTHY
 }
 
 // metadataOf is a host's metadata as a message. Without any it is nil, but for hosts that were found by a name: they share what their

@@ -367,3 +367,49 @@ func TestStatsAreNotDeferred(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// An assignment is shown as it is used: weights of places, the coarse health of hosts, what they have beside their address; the places
+// in the order in which balancers have them.
+func TestDumpOfAssignments(t *testing.T) {
+	r := newAdminRig(t, `
+static_resources:
+  clusters:
+  - name: a
+    load_assignment:
+      cluster_name: a
+      policy: {overprovisioning_factor: 120}
+      endpoints:
+      - {priority: 1, locality: {region: r2}, lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 9}}}}]}
+      - locality: {region: r1, zone: z2}
+        load_balancing_weight: 1
+        lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 8}}}, health_status: DEGRADED}]
+      - locality: {region: r1, zone: z1}
+        load_balancing_weight: 3
+        lb_endpoints:
+        - {health_status: DRAINING, endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}, health_check_config: {port_value: 99, hostname: hc}}}
+        - {health_status: TIMEOUT, endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 2}}}}
+        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 3}}, additional_addresses: [{address: {socket_address: {address: 127.0.0.2, port_value: 4}}}]}
+`)
+	c := r.s.clusters.Clusters()[0]
+	la := assignment(&c)
+	got := []string{fmt.Sprint(la.GetPolicy().GetOverprovisioningFactor().GetValue())}
+	for _, l := range la.GetEndpoints() {
+		got = append(got, fmt.Sprintf("%d %s/%s weight %d", l.GetPriority(), l.GetLocality().GetRegion(), l.GetLocality().GetZone(), l.GetLoadBalancingWeight().GetValue()))
+		for _, x := range l.GetLbEndpoints() {
+			e := x.GetEndpoint()
+			line := fmt.Sprintf("%d %s", e.GetAddress().GetSocketAddress().GetPortValue(), x.GetHealthStatus())
+			if h := e.GetHealthCheckConfig(); h.GetPortValue() > 0 {
+				line += fmt.Sprintf(" check %s:%d", h.GetHostname(), h.GetPortValue())
+			}
+			for _, a := range e.GetAdditionalAddresses() {
+				line += fmt.Sprintf(" also %s:%d", a.GetAddress().GetSocketAddress().GetAddress(), a.GetAddress().GetSocketAddress().GetPortValue())
+			}
+			got = append(got, line)
+		}
+	}
+	want := []string{"120", "0 r1/z1 weight 3", "1 UNHEALTHY check hc:99", "2 UNHEALTHY", "3 HEALTHY also 127.0.0.2:4", "0 r1/z2 weight 1", "8 DEGRADED",
+		"1 r2/ weight 0", "9 HEALTHY"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
