@@ -257,6 +257,10 @@ func (r *Router) settle(a *attempt, t *http.HeaderMap) {
 // complete: the response has arrived whole.
 func (r *Router) complete(a *attempt) {
 	r.w.Disarm(&r.timer)
+	if a.deferred { // a gRPC response without trailers
+		a.deferred = false
+		a.host.RqError.Add(1)
+	}
 	if r.completed > 0 && r.dynamic() {
 		st, base := r.w.Stats, r.cluster.Stats()
 		ms := uint64(r.w.Now()-r.completed) / 1e6
