@@ -37,7 +37,11 @@ func (e *encoder) any(n yamlpos.Node) {
 			return
 		}
 		node, _ := t.Child(n, "@type")
-		e.fail(node, unknownType(e.resolver, url))
+		x := unknownType(e.resolver, url)
+		e.fail(node, x)
+		if x.Kind == Unsupported {
+			e.lookInto(n, x.Extension)
+		}
 		return
 	}
 	m := e.schema.message(mt.Descriptor())

@@ -89,6 +89,7 @@ func isDeprecated(fd protoreflect.FieldDescriptor) bool {
 type schema struct {
 	messages map[protoreflect.FullName]*message
 	enums    map[protoreflect.FullName]*enum
+	absent   *absent // types that are not linked in; nil until one is met
 }
 
 func newSchema() *schema {
@@ -125,6 +126,7 @@ func compile(f *field, fd protoreflect.FieldDescriptor) {
 	}
 	f.null = f.kind == protoreflect.MessageKind && !f.isMap && fd.Message().FullName() == "google.protobuf.Value" ||
 		f.kind == protoreflect.EnumKind && fd.Enum().FullName() == "google.protobuf.NullValue"
+	f.skip = unresolved(fd)
 	if f.isMap {
 		f.key, f.value = new(field), new(field)
 		compile(f.key, fd.MapKey())
