@@ -75,7 +75,7 @@ func (x *cdsUpdate) step() (refused int, more bool) {
 	switch n := len(x.u.Resources); {
 	case x.at < n:
 		r := &x.u.Resources[x.at]
-		if err := x.apply(r); err != nil {
+		if err := r.Placed(x.apply(r)); err != nil {
 			refused = x.at
 			x.c.warn(r.Name, err)
 			x.bad = append(x.bad, named(r.Name, err))

@@ -125,7 +125,9 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 		return nil
 	}
 	var found *endpointv3.ClusterLoadAssignment
-	for _, r := range u.Resources {
+	var from *sub.Resource
+	for i := range u.Resources {
+		r := &u.Resources[i]
 		if r.Unchanged {
 			if r.Name == s.name {
 				s.d.Store.Main().Inc(s.c.settings.Stats.Counter(stats.ClusterUpdateNoRebuild))
@@ -135,27 +137,28 @@ func (s *edsSource) OnUpdate(u *sub.Update) error {
 			continue
 		}
 		if r.Err != nil {
-			return r.Err
+			return r.Named(r.Err)
 		}
 		la, ok := r.Body.(*endpointv3.ClusterLoadAssignment)
 		if !ok {
 			return fmt.Errorf("EDS resource %s is no ClusterLoadAssignment", r.Name)
 		}
 		if la.GetClusterName() == s.name || r.Name == s.name {
-			found = la
+			found, from = la, r
 		}
 	}
 	if found == nil {
-		return fmt.Errorf("Unexpected EDS cluster (expecting %s): %s", s.name, u.Resources[0].Name) //nolint:staticcheck // Envoy's text
+		r := &u.Resources[0]
+		return r.Placed(config.At("cluster_name", fmt.Errorf("Unexpected EDS cluster (expecting %s): %s", s.name, r.Name))) //nolint:staticcheck // Envoy's text
 	}
 	a, err := readAssignment(found, "")
 	if err != nil {
-		return err
+		return from.Named(err)
 	}
 	for _, l := range a.localities {
 		for _, e := range l.endpoints {
 			if !e.target.address.Valid() {
-				return config.At(e.path, badAddress(e.target.name))
+				return from.Named(config.At(addressPath(&e), badAddress(e.target.name)))
 			}
 		}
 	}

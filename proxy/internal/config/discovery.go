@@ -17,6 +17,9 @@ import (
 // changed since, nothing is decoded. JSON does best, since a resource is known by its bytes before it is read; YAML is read whole,
 // and known by what it says. It may be used by one goroutine at a time.
 type Discovery struct {
+	// Want is the type URL of the resources that are to be read; "": any. Those of another are refused before they are looked into.
+	Want string
+
 	opts    Options
 	lax     Options // without the field rules
 	schema  *schema
@@ -24,6 +27,8 @@ type Discovery struct {
 	tree    *yamlpos.Tree // reused
 	element *yamlpos.Tree // reused
 	buf     []byte        // reused
+	places  *Positions    // of what was read last
+	told    []*Error      // unknown fields of the resource that is being read
 }
 
 // Found is one resource of a file.
@@ -48,6 +53,13 @@ func NewDiscovery(opts Options) *Discovery {
 	d := &Discovery{opts: opts, lax: opts, schema: s, root: s.discoveryResponse()}
 	d.lax.SkipValidation = true
 	d.root.fields["resources"].skip = true
+	if tell := opts.OnUnknownField; tell != nil && opts.AllowUnknownFields {
+		d.lax.OnUnknownField = func(x *Error) {
+			d.told = append(d.told, x)
+			tell(x)
+		}
+		d.opts.OnUnknownField = d.lax.OnUnknownField
+	}
 	return d
 }
 
@@ -55,6 +67,7 @@ func NewDiscovery(opts Options) *Discovery {
 // be read again. It returns the version, or why nothing at all can be read. data may be overwritten afterwards.
 func (d *Discovery) Read(name string, data []byte, known func(hash uint64) bool, do func(Found)) (version string, err error) {
 	lower := strings.ToLower(name)
+	d.places = nil
 	switch {
 	case strings.HasSuffix(lower, ".pb_text"):
 		return "", fmt.Errorf("%s: resource files in text protobuf are not supported; use YAML, JSON or binary protobuf", name)
@@ -74,6 +87,10 @@ func (d *Discovery) Read(name string, data []byte, known func(hash uint64) bool,
 	d.tree = t
 	return d.text(t, known, do)
 }
+
+// Places are those of the resources that were read last, below resources[i]; nil if they have none. Nothing of them may be asked when
+// data is overwritten or the next is read.
+func (d *Discovery) Places() *Positions { return d.places }
 
 func (d *Discovery) binary(name string, data []byte, known func(hash uint64) bool, do func(Found)) (string, error) {
 	r, err := xdstype.ParseResponse(data)
@@ -106,6 +123,7 @@ func (d *Discovery) check(f *Found) error {
 // text reads a tree.
 func (d *Discovery) text(t *yamlpos.Tree, known func(hash uint64) bool, do func(Found)) (string, error) {
 	pos := &Positions{trees: []*yamlpos.Tree{t}}
+	d.places = pos
 	if k := t.Kind(t.Root()); k != yamlpos.Map {
 		x := &Error{File: t.File(), Line: 1, Col: 1, Msg: "expected '{', a map of the fields of " + d.root.name, Found: k.String()}
 		if t.YAML() && k < yamlpos.Map {
@@ -159,7 +177,12 @@ func (d *Discovery) found(e *encoder, t *yamlpos.Tree, n yamlpos.Node, index int
 		e.opts = &d.lax // most of them are known
 	}
 	e.payload = nil
+	if f.Err = d.another(e, n); f.Err != nil {
+		return f
+	}
+	d.told = d.told[:0]
 	e.any(n)
+	d.blame(e.errs.List)
 	if f.Err = e.errs.Err(); f.Err != nil {
 		f.Resource = copyAny(e.buf)
 		return f
@@ -172,6 +195,9 @@ func (d *Discovery) found(e *encoder, t *yamlpos.Tree, n yamlpos.Node, index int
 	f.Resource, f.Message = copyAny(e.buf), e.payload
 	if raw == nil && f.Resource.TypeURL != "" {
 		if f.Err = e.pos.Attach("", d.check(&f)); f.Err != nil {
+			if many, ok := f.Err.(*Errors); ok {
+				d.blame(many.List)
+			}
 			return f
 		}
 	}
@@ -179,6 +205,41 @@ func (d *Discovery) found(e *encoder, t *yamlpos.Tree, n yamlpos.Node, index int
 		f.Err = &Errors{List: []*Error{e.pos.Error(pathString(e.path), Error{Msg: "the resource has no @type"})}}
 	}
 	return f
+}
+
+// blame puts errors about values that are missing to the unknown fields that stand in the same messages, of which it was told: they were
+// meant to be these values.
+func (d *Discovery) blame(list []*Error) {
+	parent := func(path string) string { return path[:max(0, strings.LastIndexByte(path, '.'))] }
+	for _, x := range list {
+		if x.Kind != BrokenRule || x.Found != "" {
+			continue
+		}
+		for _, u := range d.told {
+			if u.Kind == UnknownField && u.Line > 0 && parent(u.Path) == parent(x.Path) {
+				x.Line, x.Col, x.Suggestion = u.Line, u.Col, u.Suggestion
+				x.Advice = "the unknown field '" + u.Path[strings.LastIndexByte(u.Path, '.')+1:] + "' stands here"
+				break
+			}
+		}
+	}
+}
+
+// another is the error about a resource of another type than those that are wanted, nil if it is not so.
+func (d *Discovery) another(e *encoder, n yamlpos.Node) error {
+	if d.Want == "" || e.tree.Kind(n) != yamlpos.Map {
+		return nil
+	}
+	url, ok := e.tree.Child(n, "@type")
+	if !ok || e.tree.Kind(url) != yamlpos.String {
+		return nil // which is told anyway
+	}
+	got, want := xdstype.Name(string(e.tree.Text(url))), xdstype.Name(d.Want)
+	if got == want || got == xdstype.Name(xdstype.DeltaResource) {
+		return nil
+	}
+	e.fail(url, Error{Kind: Invalid, Msg: "Unable to unpack as " + want + ": " + shorten(got) + " is another message"})
+	return e.errs.Err()
 }
 
 // copyAny reads an Any that the encoder has written.

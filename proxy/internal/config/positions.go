@@ -78,6 +78,35 @@ func (p *Positions) Attach(prefix string, err error) error {
 	return p.Error(prefix, Error{Msg: err.Error()})
 }
 
+// AttachIn is Attach for a part of a file, to errors that have no place yet. If the places are not known any more, the file is.
+func (p *Positions) AttachIn(file, prefix string, err error) error {
+	var one *Error
+	var many *Errors
+	place := func(x *Error) *Error {
+		if x.File != "" {
+			return x
+		}
+		at := p.Error(below(prefix, x.Path), *x)
+		if at.File == "" {
+			at.File = file
+		}
+		return at
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &many):
+		out := &Errors{More: many.More}
+		for _, x := range many.List {
+			out.List = append(out.List, place(x))
+		}
+		return out
+	case errors.As(err, &one):
+		return place(one)
+	}
+	return place(&Error{Msg: err.Error()})
+}
+
 func below(prefix, path string) string {
 	if prefix == "" || path == "" || path[0] == '[' {
 		return prefix + path

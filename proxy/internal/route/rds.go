@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/event"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
@@ -139,24 +140,27 @@ func (x *rdsUpdate) begin() (err error) {
 	}
 	r := &x.u.Resources[0]
 	switch rc, ok := r.Body.(*routev3.RouteConfiguration); {
+	case r.Err != nil && r.Name == "":
+		return r.Placed(r.Err)
 	case r.Name != s.name:
-		return fmt.Errorf("Unexpected RDS configuration (expecting %s): %s", s.name, r.Name) //nolint:staticcheck // Envoy's text
+		return r.Placed(config.At("name", fmt.Errorf("Unexpected RDS configuration (expecting %s): %s", s.name, r.Name))) //nolint:staticcheck // Envoy's text
 	case r.Unchanged:
 		return nil
 	case r.Err != nil:
-		return r.Err
+		return r.Named(r.Err)
 	case !ok:
 		return fmt.Errorf("RDS resource %s is no RouteConfiguration", r.Name)
 	default:
 		x.b, err = NewBuilder(rc, s.r.Deps, s.slot.Load())
 		s.building = x.b
-		return err
+		return r.Named(err)
 	}
 }
 
 func (x *rdsUpdate) step() (refused int, more bool) {
 	if x.err == nil && x.b != nil {
 		more, x.err = x.b.Step()
+		x.err = x.u.Resources[0].Named(x.err)
 	}
 	if x.err != nil && len(x.u.Resources) > 0 {
 		return 0, false

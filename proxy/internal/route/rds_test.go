@@ -101,14 +101,15 @@ func TestBadRoutesLeaveTheOld(t *testing.T) {
 	}
 	old := slot.Load()
 	twice := []*routev3.VirtualHost{{Name: "a", Domains: []string{"x"}}, {Name: "b", Domains: []string{"x"}}}
-	for name, x := range map[string]sub.Resource{
-		"another":    {Name: "other", Body: &routev3.RouteConfiguration{Name: "other"}},
-		"unreadable": {Name: "r", Err: errors.New("cannot be read")},
-		"no routes":  {Name: "r", Body: &corev3.Node{}},
-		"bad":        {Name: "r", Body: &routev3.RouteConfiguration{Name: "r", VirtualHosts: twice}},
+	for want, x := range map[string]sub.Resource{
+		"name: Unexpected RDS configuration (expecting r): other": {Name: "other", Body: &routev3.RouteConfiguration{Name: "other"}},
+		`resources["r"]: cannot be read`:                          {Name: "r", Err: errors.New("cannot be read")},
+		"nobody knows which":                                      {Err: errors.New("nobody knows which")},
+		"RDS resource r is no RouteConfiguration":                 {Name: "r", Body: &corev3.Node{}},
+		`resources["r"].virtual_hosts[1].domains[0]: Only unique values for domains are permitted`: {Name: "r", Body: &routev3.RouteConfiguration{Name: "r", VirtualHosts: twice}},
 	} {
-		if err := cb.OnUpdate(&sub.Update{Resources: []sub.Resource{x}}); err == nil {
-			t.Errorf("%s: no error", name)
+		if err := cb.OnUpdate(&sub.Update{Resources: []sub.Resource{x}}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for name, u := range map[string]*sub.Update{"nothing": {}, "the same": {Resources: []sub.Resource{{Name: "r", Unchanged: true}}}} {
@@ -119,8 +120,8 @@ func TestBadRoutesLeaveTheOld(t *testing.T) {
 	if slot.Load() != old {
 		t.Error("the old routes are gone")
 	}
-	if n := strings.Count(text.String(), "rds: route config 'r' rejected: "); n != 4 {
-		t.Errorf("%d of 4 are logged:\n%s", n, text.String())
+	if n := strings.Count(text.String(), "rds: route config 'r' rejected: "); n != 5 {
+		t.Errorf("%d of 5 are logged:\n%s", n, text.String())
 	}
 }
 

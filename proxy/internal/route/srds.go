@@ -11,6 +11,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
 	astats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
 )
@@ -122,13 +123,13 @@ func (s *srds) update(u *sub.Update) error {
 		if err == nil {
 			fresh = append(fresh, l)
 			next[x.Name] = l
-			err = conflict(next, x.Name)
+			err = config.At("key", conflict(next, x.Name))
 		}
 		if err != nil {
 			for _, f := range fresh {
 				f.release()
 			}
-			return err
+			return x.Named(err)
 		}
 	}
 	s.swap(next)
@@ -149,9 +150,10 @@ func (s *srds) take(x *sub.Resource, waiting *int, arrived func()) (*liveScope, 
 	var err error
 	switch rc := sc.GetRouteConfiguration(); {
 	case sc.OnDemand:
-		return nil, fmt.Errorf("scope %s: on_demand is not supported yet", x.Name)
+		return nil, config.At("on_demand", fmt.Errorf("scope %s: not supported yet", x.Name))
 	case rc != nil:
 		l.slot, l.release, err = s.rds.Inline(rc)
+		err = config.At("route_configuration", err)
 	case sc.GetRouteConfigurationName() == "":
 		return nil, fmt.Errorf("scope %s: either route_configuration_name or route_configuration is required", x.Name)
 	default:
@@ -205,7 +207,9 @@ func (s *srds) OnFailure(reason sub.Reason, _ error) {
 
 // Inline compiles a route configuration that stands within another one.
 func (r *RDS) Inline(rc *routev3.RouteConfiguration) (*Slot, func(), error) {
-	t, err := Compile(rc, r.Deps)
+	deps := r.Deps
+	deps.ValidateDefault = true // as what a listener holds itself
+	t, err := Compile(rc, deps)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -104,6 +104,7 @@ type sdsSub struct {
 	version string
 	updated int64
 	name    string
+	kind    string // of a subscription: what is wanted
 	current *tlsv3.Secret
 	users   []*user
 	handle  sub.Subscription
@@ -152,12 +153,12 @@ func (m *Manager) get(kind string, c *tlsv3.SdsSecretConfig, changed func()) (s 
 	if m.Source == nil {
 		return nil, nil, config.At("sds_config", errors.New("there is no source of configuration"))
 	}
-	key, err := keyOf(c.GetName(), c.GetSdsConfig())
+	key, err := keyOf(kind, c.GetName(), c.GetSdsConfig())
 	if err != nil {
 		return nil, nil, err
 	}
 	if s = m.subs[key]; s == nil {
-		if s, err = m.subscribe(c, key); err != nil {
+		if s, err = m.subscribe(kind, c, key); err != nil {
 			return nil, nil, config.At("sds_config", err)
 		}
 	}
@@ -185,8 +186,8 @@ func (s *sdsSub) drop(u *user) bool {
 	return i >= 0
 }
 
-func (m *Manager) subscribe(c *tlsv3.SdsSecretConfig, key string) (*sdsSub, error) {
-	s := &sdsSub{m: m, name: c.GetName(), came: func() {}}
+func (m *Manager) subscribe(kind string, c *tlsv3.SdsSecretConfig, key string) (*sdsSub, error) {
+	s := &sdsSub{m: m, name: c.GetName(), kind: kind, came: func() {}}
 	own := m.Scope.Scope("sds").Scope(c.GetName())
 	st, release := sub.NewStats(own)
 	own.Group(stats.SDS)
@@ -226,9 +227,9 @@ func (m *Manager) Dynamic() []Dynamic {
 	return out
 }
 
-func keyOf(name string, from *corev3.ConfigSource) (string, error) {
+func keyOf(kind, name string, from *corev3.ConfigSource) (string, error) {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(from)
-	return name + "\x00" + string(b), err
+	return kind + "\x00" + name + "\x00" + string(b), err
 }
 
 // Certificate returns what gives the current certificate of a configured secret, nil while it has not come.
@@ -259,18 +260,23 @@ func (s *sdsSub) OnUpdate(u *sub.Update) error {
 	switch {
 	case len(u.Resources) > 1:
 		return fmt.Errorf("Unexpected SDS secrets length: %d", len(u.Resources)) //nolint:staticcheck // Envoy's text
+	case r.Err != nil && r.Name == "":
+		return r.Placed(r.Err)
 	case r.Name != s.name:
-		return fmt.Errorf("Unexpected SDS secret (expecting %s): %s", s.name, r.Name) //nolint:staticcheck // Envoy's text
+		return r.Placed(config.At("name", fmt.Errorf("Unexpected SDS secret (expecting %s): %s", s.name, r.Name))) //nolint:staticcheck // Envoy's text
 	case r.Unchanged:
 	case r.Err != nil:
-		return r.Err
+		return r.Named(r.Err)
 	default:
 		x, ok := r.Body.(*tlsv3.Secret)
 		if !ok {
 			return fmt.Errorf("SDS resource %s is no Secret", r.Name)
 		}
 		if err := check(x); err != nil {
-			return err
+			return r.Named(err)
+		}
+		if kind := keyOfStatic(x).kind; kind != s.kind {
+			return r.Named(wrongKind(kind, s.kind))
 		}
 		s.take(x, u.Version)
 	}
@@ -278,16 +284,24 @@ func (s *sdsSub) OnUpdate(u *sub.Update) error {
 	return nil
 }
 
+// wrongKind is the error about a secret that is not what those who named it want.
+func wrongKind(is, wanted string) error {
+	if is == "" {
+		return errors.New("the secret has nothing in it: a " + wanted + " is wanted")
+	}
+	return errors.New("the secret is a " + is + ", and a " + wanted + " is wanted")
+}
+
 // check tells whether a secret can be used.
 func check(x *tlsv3.Secret) error {
 	if c := x.GetTlsCertificate(); c != nil {
 		if _, err := Certificate(c); err != nil {
-			return err
+			return config.At("tls_certificate", err)
 		}
 	}
 	if v := x.GetValidationContext(); v.GetTrustedCa() != nil {
 		if _, _, err := Roots(v.TrustedCa); err != nil {
-			return err
+			return config.At("validation_context.trusted_ca", err)
 		}
 	}
 	return nil

@@ -1,12 +1,15 @@
 package secret_test
 
 import (
+	"crypto/x509"
 	"errors"
+	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"github.com/dragoman-proxy/dragoman/internal/certtest"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/secret"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/stats"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
@@ -153,16 +156,22 @@ func TestBadSecretsLeaveTheOld(t *testing.T) {
 	bad.GetValidationContext().TrustedCa = inline("no certificate")
 	key := &tlsv3.Secret{Name: "a", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 		CertificateChain: inline("x"), PrivateKey: inline("y")}}}
-	for name, u := range map[string]*sub.Update{
-		"no CA":          update(sub.Resource{Name: "a", Body: bad}),
-		"no certificate": update(sub.Resource{Name: "a", Body: key}),
-		"another":        update(sub.Resource{Name: "b", Body: trust("b", "x")}),
-		"two":            update(sub.Resource{Name: "a", Unchanged: true}, sub.Resource{Name: "b", Unchanged: true}),
-		"unreadable":     update(sub.Resource{Name: "a", Err: errors.New("x")}),
-		"no secret":      update(sub.Resource{Name: "a", Body: &corev3.Node{}}),
+	chain, private := certtest.SelfSigned(t, &x509.Certificate{})
+	other := &tlsv3.Secret{Name: "a", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+		CertificateChain: inline(chain), PrivateKey: inline(private)}}}
+	for want, u := range map[string]*sub.Update{
+		`resources["a"].validation_context.trusted_ca: Failed to load trusted CA certificates from <inline>: it holds no certificate`: update(sub.Resource{Name: "a", Body: bad}),
+		`resources["a"].tls_certificate.certificate_chain: Failed to load certificate chain from <inline>: `:                          update(sub.Resource{Name: "a", Body: key}),
+		`resources["a"]: the secret is a TlsCertificate, and a CertificateValidationContext is wanted`:                                update(sub.Resource{Name: "a", Body: other}),
+		`resources["a"]: the secret has nothing in it: a CertificateValidationContext is wanted`:                                      update(sub.Resource{Name: "a", Body: &tlsv3.Secret{Name: "a"}}),
+		"name: Unexpected SDS secret (expecting a): b":                                                                                update(sub.Resource{Name: "b", Body: trust("b", "x")}),
+		"Unexpected SDS secrets length: 2": update(sub.Resource{Name: "a", Unchanged: true}, sub.Resource{Name: "b", Unchanged: true}),
+		`resources["a"]: x`:                update(sub.Resource{Name: "a", Err: errors.New("x")}),
+		"nobody knows which":               update(sub.Resource{Err: errors.New("nobody knows which")}),
+		"SDS resource a is no Secret":      update(sub.Resource{Name: "a", Body: &corev3.Node{}}),
 	} {
-		if err := cb.OnUpdate(u); err == nil {
-			t.Errorf("%s: no error", name)
+		if err := cb.OnUpdate(u); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for name, u := range map[string]*sub.Update{"nothing": update(), "the same": update(sub.Resource{Name: "a", Unchanged: true})} {

@@ -54,7 +54,7 @@ func (x *ldsUpdate) step() (refused int, more bool) {
 		}
 	case i < len(x.u.Resources):
 		r := &x.u.Resources[i]
-		if err := x.apply(r); err != nil {
+		if err := r.Placed(x.apply(r)); err != nil {
 			refused = i
 			l.s.logger("upstream").Warn("lds: listener '" + r.Name + "' config rejected: " + err.Error())
 			if r.Name != "" {

@@ -61,17 +61,19 @@ func (r *rtds) OnUpdate(u *sub.Update) error {
 	x := &u.Resources[0]
 	values, ok := x.Body.(*structpb.Struct)
 	switch {
+	case x.Err != nil && x.Name == "":
+		return x.Placed(x.Err)
 	case x.Name != r.layer.Resource:
 		return fmt.Errorf("Unexpected RTDS runtime (expecting %s): %s", r.layer.Resource, x.Name) //nolint:staticcheck // Envoy's text
 	case x.Err != nil:
-		return x.Err
+		return x.Named(x.Err)
 	case x.Unchanged:
 	case !ok:
 		return fmt.Errorf("RTDS resource %s is no Runtime", x.Name)
 	default:
 		v, err := runtime.FromStruct(values)
 		if err != nil {
-			return err
+			return x.Named(err)
 		}
 		r.s.runtime.Replace(r.layer.Layer, v)
 	}

@@ -5,11 +5,13 @@ package sub
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	apistats "github.com/dragoman-proxy/dragoman/api/stats"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
@@ -27,6 +29,31 @@ type Resource struct {
 	Packed []byte
 	// Err says why the resource could not be read; Body is nil then. It is for the consumer to name among what it refuses.
 	Err error
+	// Placer knows where the resource stands, nil if that has no name but its own; Index is for the Placer only.
+	Placer Placer
+	Index  int
+}
+
+// Placer gives errors about resources their place: in a file, with line and column. Those that have a file already stay as they are.
+type Placer interface {
+	Place(r *Resource, err error) error
+}
+
+// Placed returns an error about the resource, the paths in which begin at it, with its place, as far as that is known. It is for
+// consumers that name the resource themselves.
+func (r *Resource) Placed(err error) error {
+	if err == nil || r.Placer == nil {
+		return err
+	}
+	return r.Placer.Place(r, err)
+}
+
+// Named is Placed for consumers that do not name the resource: what has no place in a file gets its name.
+func (r *Resource) Named(err error) error {
+	if err == nil || r.Placer != nil || r.Name == "" {
+		return r.Placed(err)
+	}
+	return config.At("resources["+strconv.Quote(r.Name)+"]", err)
 }
 
 // Update is what a source says at one moment.

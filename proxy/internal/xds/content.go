@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -28,6 +29,9 @@ type entry struct {
 	err           error         // it cannot be read; then it is not among the known
 	hash          uint64
 	round         uint32 // of the reading that saw it last
+	// index is its place in the file at that reading; wrapped: it stands within a Resource there.
+	index   int
+	wrapped bool
 }
 
 // content is what is known of a file. It belongs to whoever reads the file, else to the main loop.
@@ -40,8 +44,15 @@ type content struct {
 	refused map[string]bool   // names that may be in use although they are not among the known
 	round   uint32
 	bare    bool // the entries have no values
+	stamp   stamp
 	scratch
 	notes *[]*config.Error // where the reader tells of unknown and deprecated fields
+}
+
+// stamp tells the states of a file apart; the zero stamp is of none.
+type stamp struct {
+	changed int64 // ns since 1970
+	hash    uint64
 }
 
 // scratch is memory for the next reading. It goes when a file has not changed for a while.
@@ -50,6 +61,7 @@ type scratch struct {
 	buf    bytes.Buffer
 	pack   []byte
 	reader *config.Discovery
+	places *config.Positions // of what was read last; nil: nobody knows them any more
 }
 
 // result is what one reading gave.
@@ -59,10 +71,12 @@ type result struct {
 	fresh []*entry // what is new or other than before, also what cannot be read
 	gone  []string // names that are no more, sorted
 	notes []*config.Error
+	same  bool // the file is as it was at the last reading: there is nothing to show
 }
 
 // forgetAll makes all of the file fresh the next time.
 func (c *content) forgetAll() {
+	c.stamp = stamp{}
 	for h, e := range c.known {
 		c.refused[e.name] = true // it may be gone then
 		delete(c.known, h)
@@ -72,25 +86,31 @@ func (c *content) forgetAll() {
 // reload reads the file again. It changes nothing but the content.
 func (x *file) reload() result {
 	c, r := &x.content, result{}
+	before := c.stamp
 	data, err := c.fetch(x.f.Read, x.key.path)
 	if err != nil {
 		return result{err: err}
 	}
+	if x.soon && c.stamp == before && before != (stamp{}) {
+		return result{same: true}
+	}
+	c.places = nil // its bytes are gone
 	c.round++
 	r.whole = len(c.known) == 0
 	order := c.spare[:0]
-	version, err := c.discovery(x.f.Options, &r).Read(x.key.path, data, func(h uint64) bool { return c.known[h] != nil }, func(f config.Found) {
+	version, err := c.discovery(x.f.Options, x.key.typeURL, &r).Read(x.key.path, data, func(h uint64) bool { return c.known[h] != nil }, func(f config.Found) {
 		e := c.known[f.Hash]
 		if !f.Known {
 			e = c.decode(&f, x.key.typeURL, x.f.Options.Resolver)
 		}
-		e.round = c.round
+		e.round, e.index = c.round, f.Index
 		order = append(order, e)
 	})
 	if err != nil {
 		return result{err: err, notes: r.notes}
 	}
 	c.order, c.spare = order, c.order
+	c.places = c.reader.Places()
 	c.version, c.read = version, true
 	c.name(&r, x.key.typeURL)
 	c.compare(&r)
@@ -109,17 +129,22 @@ func (c *content) fetch(read func(string) ([]byte, error), path string) ([]byte,
 	defer f.Close()
 	b := &c.buf
 	b.Reset()
-	if i, err := f.Stat(); err == nil {
+	c.stamp = stamp{}
+	i, err := f.Stat()
+	if err == nil {
 		b.Grow(int(min(i.Size(), yamlpos.MaxSource)) + bytes.MinRead)
 	}
 	if _, err := b.ReadFrom(io.LimitReader(f, yamlpos.MaxSource+1)); err != nil {
 		return nil, fmt.Errorf("unable to read file: %s: %w", path, err)
 	}
+	if err == nil {
+		c.stamp = stamp{i.ModTime().UnixNano(), xxhash.Sum64(b.Bytes())}
+	}
 	return b.Bytes(), nil
 }
 
 // discovery returns the reader of the file's form.
-func (c *content) discovery(opts config.Options, r *result) *config.Discovery {
+func (c *content) discovery(opts config.Options, typeURL string, r *result) *config.Discovery {
 	c.notes = &r.notes
 	if c.reader == nil {
 		if opts.OnUnknownField != nil {
@@ -132,6 +157,7 @@ func (c *content) discovery(opts config.Options, r *result) *config.Discovery {
 			}
 		}
 		c.reader = config.NewDiscovery(opts)
+		c.reader.Want = typeURL
 	}
 	return c.reader
 }
@@ -142,12 +168,12 @@ func (c *content) name(r *result, typeURL string) {
 		c.byName, c.known, c.refused = map[string]*entry{}, map[uint64]*entry{}, map[string]bool{}
 	}
 	clear(c.byName)
-	for _, e := range c.order {
+	for i, e := range c.order {
 		if first := c.byName[e.name]; first != nil && e.name != "" {
 			if first != e {
 				e.round = 0 // it is not what is in use
 			}
-			r.fresh = append(r.fresh, &entry{name: e.name, err: fmt.Errorf("duplicate %s %s found", kindOf(typeURL), e.name)})
+			r.fresh = append(r.fresh, &entry{name: e.name, index: i, err: fmt.Errorf("duplicate %s %s found", kindOf(typeURL), e.name)})
 			continue
 		}
 		if e.name != "" {
@@ -213,7 +239,7 @@ func decode(f *config.Found, typeURL string, r config.Resolver, pack *[]byte) *e
 			e.err = err
 			return e
 		}
-		e.name, e.version, e.ttl, a = w.Name, w.Version, w.TTL, w.Any
+		e.name, e.version, e.ttl, a, e.wrapped = w.Name, w.Version, w.TTL, w.Any, true
 	}
 	if name, ok := nameOf(a); ok && e.name == "" {
 		e.name = name

@@ -34,6 +34,8 @@ type file struct {
 	again  bool  // it is to be read again when it is idle
 	anew   bool  // what is known is to be forgotten before
 	asked  bool  // catchUp is posted
+	soon   bool  // the reading that is under way follows soon upon another one
+	loaded int64 // when that began, 0: never
 	since  int64 // when the changes began for which the timer waits, 0: none
 	goOn   func()
 	closed bool // nobody wants it any more
@@ -138,6 +140,9 @@ func (x *file) load() {
 	}
 	x.f.Main.Disarm(&x.timer)
 	x.state = loading
+	now := x.f.Main.Now()
+	x.soon = x.loaded != 0 && now-x.loaded < int64(echo) && x.key.folder == ""
+	x.loaded = now
 	if x.anew {
 		x.anew = false
 		x.forgetAll()
@@ -159,6 +164,10 @@ func (x *file) apply(r result) {
 	}
 	for _, e := range r.notes {
 		x.f.Options.Tell(e)
+	}
+	if r.same {
+		x.rested()
+		return
 	}
 	x.begin(r, false)
 }

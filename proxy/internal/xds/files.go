@@ -22,6 +22,9 @@ const (
 	settle = 20 * time.Millisecond
 	// maxSettle bounds the wait for a file that is never left alone.
 	maxSettle = 200 * time.Millisecond
+	// echo is how long after a reading a change of a file may be the late news of one that was read already: whoever writes a file causes
+	// several events, and on a busy machine they come one by one.
+	echo = time.Second
 	// keepScratch is how long memory is kept for the next change of a file.
 	keepScratch = 2 * time.Second
 	// applyBudget is how long the main loop applies an update before it looks at what else there is to do. A step is not divided.

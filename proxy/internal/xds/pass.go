@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"strconv"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/sub"
@@ -74,6 +76,11 @@ func (x *file) end() {
 		x.bare = false
 	}
 	x.pass.reset()
+	x.rested()
+}
+
+// rested is the end of a reading and what came of it.
+func (x *file) rested() {
 	x.state = idle
 	x.f.Main.Arm(&x.rest, keepScratch)
 	x.release()
@@ -177,7 +184,7 @@ func (x *file) named(s *fileSub) {
 // put adds a resource to the update of s.
 func (x *file) put(s *fileSub, e *entry) {
 	p := &x.pass
-	r := sub.Resource{Name: e.name, Version: e.version, TTL: e.ttl}
+	r := sub.Resource{Name: e.name, Version: e.version, TTL: e.ttl, Placer: x, Index: len(p.from)}
 	switch {
 	case e.err == nil && s.applied(e):
 		r.Unchanged = true
@@ -192,6 +199,19 @@ func (x *file) put(s *fileSub, e *entry) {
 		}
 	}
 	p.u.Resources, p.from = append(p.u.Resources, r), append(p.from, e)
+}
+
+// Place gives an error about a resource of the update that is being shown its place in the file.
+func (x *file) Place(r *sub.Resource, err error) error {
+	if r.Index >= len(x.pass.from) {
+		return err
+	}
+	e := x.pass.from[r.Index]
+	path := "resources[" + strconv.Itoa(e.index) + "]"
+	if e.wrapped {
+		path += ".resource"
+	}
+	return x.places.AttachIn(x.key.path, path, err)
 }
 
 // settle counts how an update went.
