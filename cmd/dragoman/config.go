@@ -95,7 +95,8 @@ type initFlags struct {
 const initLong = `Make a plain Envoy configuration of a short form: listeners, routes and upstreams.
 
 A route is MATCH=TARGET. A match is a path prefix, with a host before it if need be (/api/, example.com/), or one
-path (=/health, example.com=/health). The first route of a host that fits is taken; one that none reaches is noted. A target is one of
+path (=/health, example.com=/health). The first route of a host that fits is taken, then the first without a host; one that none
+reaches is noted. A target is one of
   http://HOST:PORT,...     upstreams; https:// is TLS, h2c:// is HTTP/2 without TLS, h2:// with TLS
   redirect:https           the same address over https; redirect:URL another one
   respond:STATUS [TEXT]    an answer of the proxy itself

@@ -110,7 +110,8 @@ type expander struct {
 	named    map[string]bool   // clusters whose upstreams have TLS and names
 }
 
-// hosts makes the virtual hosts, in the order in which the rules name them; the one for all others is the last.
+// hosts makes the virtual hosts, in the order in which the rules name them; the one for all others is the last. A rule without a host
+// holds for all of them: behind a host's own rules stand those that these leave something of.
 func (e *expander) hosts() (*Value, error) {
 	var names []string
 	routes := map[string]*Value{}
@@ -139,10 +140,33 @@ func (e *expander) hosts() (*Value, error) {
 			name = "all"
 		} else {
 			domains = list(n, n+":*")
+			routes[n].Items = append(routes[n].Items, reached(routes[n].Items, routes["*"])...)
 		}
 		hosts.Items = append(hosts.Items, m("name", name, "domains", domains, "routes", routes[n]))
 	}
 	return hosts, nil
+}
+
+// reached are the routes for all hosts that a request still comes to behind those of a host.
+func reached(own []*Value, all *Value) (list []*Value) {
+	if all == nil {
+		return nil
+	}
+	for _, r := range all.Items {
+		if !slices.ContainsFunc(own, func(o *Value) bool { return takesAll(o.Get("match"), r.Get("match")) }) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// takesAll tells whether a match of a path takes whatever another one does.
+func takesAll(m, other *Value) bool {
+	path := other.Str("path") + other.Str("prefix")
+	if p := m.Get("prefix"); p != nil {
+		return strings.HasPrefix(path, p.Text)
+	}
+	return other.Get("path") != nil && path == m.Str("path")
 }
 
 func (e *expander) match(r Rule) (host string, match *Value, err error) {

@@ -125,3 +125,30 @@ func TestHostOfTLS(t *testing.T) {
 		}
 	}
 }
+
+// Routes without a host hold for the hosts that are named, too, behind their own, as far as these leave something of them.
+func TestShortRoutesOfAllHosts(t *testing.T) {
+	s := configfile.Short{Listen: []string{"8080"}}
+	for _, r := range []string{"/api/v2=respond:202", "example.com/api/=respond:201", "=/health=respond:203", "whole.example/=respond:204", "health.example=/health=respond:205", "/=respond:200"} {
+		rule, err := configfile.ParseRule(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Rules = append(s.Rules, rule)
+	}
+	v, err := s.Expand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	manager := v.At("static_resources").List("listeners")[0].List("filter_chains")[0].List("filters")[0].Get("typed_config")
+	for _, h := range manager.Get("route_config").List("virtual_hosts") {
+		for _, r := range h.List("routes") {
+			got[h.Str("name")] += " " + r.At("match").Str("prefix") + r.At("match").Str("path") + " " + r.Get("direct_response").Str("status")
+		}
+	}
+	want := map[string]string{"example.com": " /api/ 201 /health 203 / 200", "whole.example": " / 204", "health.example": " /health 205 /api/v2 202 / 200", "all": " /api/v2 202 /health 203 / 200"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
