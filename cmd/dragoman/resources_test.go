@@ -88,9 +88,10 @@ resources:
 		}
 	}
 
-	// A file of resources by itself.
+	// A file of resources by itself, as a control plane's JSON is written, too.
 	for _, c := range []struct{ name, text, want string }{
 		{"one.yaml", strings.Replace(listener, "ROUTES", inline, 1), "holds resources of xDS, no bootstrap; nothing is wrong"},
+		{"none.json", `{"versionInfo": "1", "typeUrl": "x", "resources": []}`, "holds resources of xDS, no bootstrap; nothing is wrong"},
 		{"two.yaml", strings.Replace(strings.Replace(listener, "ROUTES", inline, 1), "prefix: /", "prefx: /", 1), "prefx"},
 		{"three.yaml", strings.Replace(strings.Replace(listener, "ROUTES", inline, 1), "weight: 1", "weight: 0", 1), "three.yaml:13:"},
 	} {

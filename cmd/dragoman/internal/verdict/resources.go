@@ -19,7 +19,7 @@ func isResources(root *configfile.Value) bool {
 		return false
 	}
 	return !slices.ContainsFunc(root.Keys, func(k string) bool {
-		return !slices.Contains([]string{"resources", "version_info", "type_url", "nonce", "canary", "control_plane", "resource_errors"}, k)
+		return !slices.Contains([]string{"resources", "version_info", "type_url", "nonce", "canary", "control_plane", "resource_errors", "versionInfo", "typeUrl", "controlPlane", "resourceErrors"}, k)
 	})
 }
 
