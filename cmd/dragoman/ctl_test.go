@@ -172,3 +172,41 @@ func TestCompareErrors(t *testing.T) {
 		t.Errorf("%d %s", code, problem)
 	}
 }
+
+// TestCompareOnOneMachine compares two proxies that must have different ports: stats of a listener are found by its name.
+func TestCompareOnOneMachine(t *testing.T) {
+	const stat = `{"name": "only.a", "value": 1}`
+	more := func(port int) string {
+		return fmt.Sprintf(`%s, {"name": "listener.0.0.0.0_%d.downstream_cx_total", "value": 5}, {"name": "listener.0.0.0.0_%d.http.p.downstream_rq_2xx", "value": 4}`, stat, port, port)
+	}
+	a := serveAdmin(t, stat, more(80))
+	b := serveAdmin(t, `"port_value": 80}}}`, `"port_value": 81}}}`, stat, more(81))
+	code, out, problem := command(t, "", "ctl", "compare", a, b, "--ignore", "port_value")
+	if code != exitOK || !strings.Contains(out, "stat names: 8 in both, 0 only in A (-), 0 only in B (+)") {
+		t.Errorf("%d %s%s", code, out, problem)
+	}
+	b = serveAdmin(t, `"port_value": 80}}}`, `"port_value": 81}}}`, stat, strings.Replace(more(81), `"value": 5`, `"value": 50`, 1))
+	if _, out, _ = command(t, "", "ctl", "compare", a, b, "--ignore", "port_value"); !strings.Contains(out, "listener.0.0.0.0_80.downstream_cx_total: 5 -> 50") {
+		t.Error(out)
+	}
+}
+
+// TestCompareSecrets compares secrets of SDS, of which Envoy shows what their files hold, and Dragoman the names of the files.
+func TestCompareSecrets(t *testing.T) {
+	const end = `{"@type": "r", "static_route_configs"`
+	section := func(chain, key, name string) string {
+		return `{"@type": "s", "dynamic_active_secrets": [{"name": "` + name + `", "secret": {"name": "` + name + `", "tls_certificate": {"certificate_chain": {` + chain + `}, "private_key": {` + key + `}}}}]}, ` + end
+	}
+	a := serveAdmin(t, end, section(`"inline_bytes": "Y2VydA=="`, `"inline_bytes": "W3JlZGFjdGVkXQ=="`, "s"))
+	b := serveAdmin(t, end, section(`"filename": "/c.pem"`, `"filename": "/k.pem"`, "s"))
+	if code, out, problem := command(t, "", "ctl", "compare", a, b); code != exitOK {
+		t.Errorf("%d %s%s", code, out, problem)
+	}
+	if code, out, problem := command(t, "", "ctl", "compare", b, a); code != exitOK {
+		t.Errorf("%d %s%s", code, out, problem)
+	}
+	c := serveAdmin(t, end, section(`"inline_bytes": "b3RoZXI="`, `"inline_bytes": "W3JlZGFjdGVkXQ=="`, "s"))
+	if code, out, _ := command(t, "", "ctl", "compare", a, c); code != exitNo || !strings.Contains(out, "certificate_chain.inline_bytes") {
+		t.Errorf("%d %s", code, out)
+	}
+}

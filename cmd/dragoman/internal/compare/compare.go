@@ -56,6 +56,8 @@ type Report struct {
 	StatsOnlyB []string `json:"stats_only_b"`
 	ValueCount int      `json:"value_count"` // compared
 	Values     []Value  `json:"values"`
+
+	moved map[string]string // the beginnings of B's stat names of listeners that have another address in A, and what they begin with there
 }
 
 // Value is a stat whose values differ.

@@ -42,8 +42,10 @@ func configuration(ctx context.Context, x, y *endpoint, o Options, r *Report) er
 	if err != nil {
 		return err
 	}
-	list := changes(resources(a), resources(b))
-	r.Resources = len(resources(a))
+	x1, y1 := resources(a), resources(b)
+	r.moved = movedListeners(x1, y1)
+	list := changes(x1, y1)
+	r.Resources = len(x1)
 	r.Configuration = o.keep(list)
 	return nil
 }
@@ -109,6 +111,15 @@ func changes(a, b []resource) (out []configfile.Change) {
 	for i := range partner {
 		partner[i] = -1
 	}
+	for i := range a {
+		if a[i].kind == "secret" { // before they are paired: the files of both may hold the same
+			for j := range b {
+				if b[j].kind == "secret" && b[j].name == a[i].name {
+					a[i].v, b[j].v = sameSource(a[i].v, b[j].v)
+				}
+			}
+		}
+	}
 	pair(func(x, y *configfile.Value) bool { return len(configfile.Fields(x, y)) == 0 })
 	pair(func(_, _ *configfile.Value) bool { return true })
 
@@ -135,6 +146,95 @@ func changes(a, b []resource) (out []configfile.Change) {
 		} else if c, ok := changed[i]; ok {
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// sameSource returns two secrets without what cannot be compared: where one proxy names the file that a part came from and the other one
+// shows what it holds, which is redacted if it is a key.
+func sameSource(x, y *configfile.Value) (*configfile.Value, *configfile.Value) {
+	if x == nil || y == nil || x.Kind != y.Kind {
+		return x, y
+	}
+	if x.Kind != configfile.Map {
+		if x.Kind != configfile.List || len(x.Items) != len(y.Items) {
+			return x, y
+		}
+		a, b := &configfile.Value{Kind: configfile.List}, &configfile.Value{Kind: configfile.List}
+		for i := range x.Items {
+			p, q := sameSource(x.Items[i], y.Items[i])
+			a.Items, b.Items = append(a.Items, p), append(b.Items, q)
+		}
+		return a, b
+	}
+	named := func(v *configfile.Value) bool { return v.Get("filename") != nil }
+	shown := func(v *configfile.Value) bool { return v.Get("inline_bytes") != nil || v.Get("inline_string") != nil }
+	switch {
+	case named(x) && shown(y):
+		return x, x
+	case shown(x) && named(y):
+		return y, y
+	}
+	a, b := &configfile.Value{Kind: configfile.Map}, &configfile.Value{Kind: configfile.Map}
+	for i, k := range x.Keys {
+		p, _ := sameSource(x.Items[i], y.Get(k))
+		a.Set(k, p)
+	}
+	for i, k := range y.Keys {
+		_, q := sameSource(x.Get(k), y.Items[i])
+		b.Set(k, q)
+	}
+	return a, b
+}
+
+// movedListeners finds the listeners that have different addresses in the two proxies, as on one machine they must: their stats are
+// named for the address.
+func movedListeners(a, b []resource) map[string]string {
+	of := map[string]string{}
+	for _, x := range a {
+		if x.kind == "listener" && x.name != "" {
+			of[x.name] = statPrefix(x.v)
+		}
+	}
+	out := map[string]string{}
+	for _, y := range b {
+		if y.kind != "listener" || y.name == "" {
+			continue
+		}
+		if was, is := of[y.name], statPrefix(y.v); was != "" && is != "" && was != is {
+			out[is] = was
+		}
+	}
+	return out
+}
+
+// statPrefix is how the names of a listener's stats begin, "" if that does not depend on an IP address.
+func statPrefix(l *configfile.Value) string {
+	s := l.At("address", "socket_address")
+	if s == nil || l.Str("stat_prefix") != "" {
+		return ""
+	}
+	host := s.Str("address")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return "listener." + strings.ReplaceAll(host+":"+s.Str("port_value"), ":", "_") + "."
+}
+
+// inPlace renames stats by the beginnings of their names.
+func inPlace[T any](stats map[string]T, moved map[string]string) map[string]T {
+	if len(moved) == 0 {
+		return stats
+	}
+	out := make(map[string]T, len(stats))
+	for name, v := range stats {
+		for is, was := range moved {
+			if rest, ok := strings.CutPrefix(name, is); ok {
+				name = was + rest
+				break
+			}
+		}
+		out[name] = v
 	}
 	return out
 }
@@ -191,6 +291,7 @@ func stats(ctx context.Context, x, y *endpoint, o Options, r *Report) error {
 	}
 	va, na := values(a)
 	vb, nb := values(b)
+	vb, nb = inPlace(vb, r.moved), inPlace(nb, r.moved)
 	r.A.Draining, r.B.Draining = va["listener_manager.total_listeners_draining"], vb["listener_manager.total_listeners_draining"]
 	r.StatsOnlyA, r.StatsOnlyB, r.Values = []string{}, []string{}, []Value{}
 	for n := range na {
