@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 		{"what may follow from an extension that is missing", `{"static_resources": {"clusters": [{"name": "c", "cluster_type": {"name": "x", "typed_config": {
  "@type": "type.googleapis.com/envoy.extensions.clusters.redis.v3.RedisClusterConfig"}}, "load_assignment": {"cluster_name": "c", "endpoints": [{"lb_endpoints": [
  {"endpoint": {"address": {"socket_address": {"address": "host.example", "port_value": 1}}}}]}]}}]}}`, "", exitNo, []string{"a.yaml: does not run yet: "}},
-		{"one name is like another", strings.Replace(watched, "http_filters: [", `http_filters: [{name: w, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.csrf.v3.CsrfPolicy}}, `, 1), "", exitNo,
+		{"one name is like another", strings.Replace(watched, "http_filters: [", `http_filters: [{name: w, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.csrf.v3.CsrfPolicy, filter_enabled: {default_value: {}}}}, `, 1), "", exitNo,
 			[]string{"does not run yet: 1 problem, all about"}},
 		{"several mistakes", strings.NewReplacer("stat_prefix: p", "stat_prefixx: p", "status: 200", "status: 20000").Replace(wasm()), "", exitNo,
 			[]string{"a.yaml: is refused: ", "did you mean 'stat_prefix'?", "wasm"}},
