@@ -24,7 +24,7 @@ static_resources:
   - {name: a, connect_timeout: 5, lb_policy: MAGLEV, maglev_lb_config: {table_size: 4}}
   - {name: a, lb_policy: NOPE}
   - {name: b, type: EDS, filters: [{name: x}]}
-  - {name: c, cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig}}}
+  - {name: c, cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a]}}}
   listeners:
   - name: l
     address: {socket_address: {address: 127.0.0.1, port_value: 0}}
@@ -104,7 +104,7 @@ func TestCheckTellsEverythingAtOnce(t *testing.T) {
 
 func TestCheckIsStructured(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "envoy.yaml")
-	text := `static_resources: {clusters: [{name: c, cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig}}}], secret: []}`
+	text := `static_resources: {clusters: [{name: c, cluster_type: {name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a]}}}], secret: []}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestCheckIsStructured(t *testing.T) {
 	want := `{"problems":[{"file":"PATH","line":1,"col":89,"path":"static_resources.clusters[0].cluster_type.typed_config","kind":"unsupported",` +
 		`"message":"could not find @type 'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig': not supported yet, an extension of Envoy that this build does not have",` +
 		`"extension":"envoy.extensions.clusters.aggregate.v3.ClusterConfig"},` +
-		`{"file":"PATH","line":1,"col":167,"path":"static_resources.secret","kind":"unknown_field","message":"no such field: 'secret': message envoy.config.bootstrap.v3.Bootstrap.StaticResources has unknown fields","suggestion":"secrets"}]}`
+		`{"file":"PATH","line":1,"col":182,"path":"static_resources.secret","kind":"unknown_field","message":"no such field: 'secret': message envoy.config.bootstrap.v3.Bootstrap.StaticResources has unknown fields","suggestion":"secrets"}]}`
 	if s := strings.ReplaceAll(string(got), path, "PATH"); s != want {
 		t.Errorf("got %s", s)
 	}

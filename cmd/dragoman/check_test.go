@@ -48,6 +48,8 @@ func TestCheck(t *testing.T) {
 		{"one in a TypedStruct there", watched + `
 bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/udpa.type.v1.TypedStruct, type_url: type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener, value: {}}}]`, "", exitNo,
 			[]string{"3 used, 1 not supported\n    no   envoy.extensions.bootstrap.internal_listener.v3.InternalListener (1 place)"}},
+		{"one that nobody has, there", watched + "\nstats_sinks: [{name: bogus}]", "", exitNo,
+			[]string{"stats_sinks", "not supported yet; Didn't find a registered implementation for 'bogus' with type URL: ''"}},
 		{"a message that is no extension, there", watched + `
 bootstrap_extensions: [{name: x, typed_config: {"@type": type.googleapis.com/envoy.config.core.v3.Node}}]`, "", exitNo, []string{"all about what is not supported here", "3 used, 0 not supported\n"}},
 		{"clusters under a name that is misspelt", strings.Replace(watched, "direct_response: {status: 200, body: {inline_string: one}}", "route: {cluster: c}", 1) +

@@ -35,8 +35,49 @@ func (e *Errors) Lacking(p *Positions, has func(message string) bool) {
 		l := lackOf{has: has, found: []string{x.Extension}}
 		l.look(n)
 		x.Within = strings.Join(l.found[1:], ", ")
+		if x.Extension == "" {
+			x.Msg += unregistered(n)
+		}
 	}
 }
+
+// unregistered names, in Envoy's words, the extensions of a list or value of extensions that have no configuration, or one of no extension
+// of Envoy's: who has them made a mistake besides.
+func unregistered(n treeNode) (text string) {
+	n = n.read()
+	one := func(s treeNode) {
+		s = s.read()
+		t := s.tree
+		if t.Kind(s.node) != yamlpos.Map {
+			return
+		}
+		name, typ := "", ""
+		for c := t.First(s.node); c < t.End(s.node); c = t.End(c) {
+			switch key := string(t.Key(c)); {
+			case key == "name" && t.Kind(c) == yamlpos.String:
+				name = string(t.Text(c))
+			case sameField([]byte(key), "typed_config"):
+				typ = typeAt(t, treeNode{t, c}.read().node)
+			case !slices.Contains(besideConfig, key):
+				return // this is no extension
+			}
+		}
+		if name != "" && !OfEnvoy(typ) {
+			text += "; Didn't find a registered implementation for '" + shorten(name) + "' with type URL: '" + shorten(typ) + "'"
+		}
+	}
+	if n.tree.Kind(n.node) != yamlpos.Seq {
+		one(n)
+		return text
+	}
+	for i, c := 0, n.tree.First(n.node); c < n.tree.End(n.node) && i < mostWithin; i, c = i+1, n.tree.End(c) {
+		one(treeNode{n.tree, c})
+	}
+	return text
+}
+
+// besideConfig are the fields that messages which name an extension have besides.
+var besideConfig = []string{"config", "category", "is_optional", "isOptional", "disabled", "event"}
 
 // lackOf collects the types of a value, the outermost first.
 type lackOf struct {

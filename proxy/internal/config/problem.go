@@ -40,7 +40,7 @@ func (e *Error) Classify() {
 	if _, rest, ok := strings.Cut(e.Msg, phrase); ok && e.Extension == "" && e.Kind != Invalid {
 		name, rest, _ := strings.Cut(rest, url)
 		typ, _, _ := strings.Cut(rest, "'")
-		if knownToEnvoy(typ) {
+		if OfEnvoy(typ) {
 			e.Extension, e.Kind = typ, Unsupported
 		} else if e.Kind == "" && name != "" {
 			e.Kind = UnknownType
