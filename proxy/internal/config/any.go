@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/dragoman-proxy/dragoman/internal/xdstype"
 	"github.com/dragoman-proxy/dragoman/internal/yamlpos"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -28,6 +29,10 @@ func (e *encoder) any(n yamlpos.Node) {
 	}
 	url, ok := e.typeURL(n)
 	if !ok {
+		return
+	}
+	if typeName(url) == typeName(xdstype.DeltaResource) {
+		e.wrapped(n, url)
 		return
 	}
 	mt, err := e.resolver.FindMessageByURL(url)
@@ -67,6 +72,18 @@ func (e *encoder) any(n yamlpos.Node) {
 		e.buf = e.buf[:start-2]
 		return
 	}
+	e.close(start)
+}
+
+// wrapped writes an Any of a Resource, in which a file may give a resource another name, a version or a time to live.
+func (e *encoder) wrapped(n yamlpos.Node, url string) {
+	e.buf = append(e.buf, 0x0a)
+	e.buf = protowire.AppendVarint(e.buf, uint64(len(url)))
+	e.buf = append(e.buf, url...)
+	e.buf = append(e.buf, 0x12)
+	start := e.open()
+	e.fields(n, e.schema.discoveryResource(), true)
+	e.payload = nil // it is that of what is within
 	e.close(start)
 }
 

@@ -110,14 +110,22 @@ func (d *Discovery) binary(name string, data []byte, known func(hash uint64) boo
 
 // check runs the field rules of a resource that came as bytes.
 func (d *Discovery) check(f *Found) error {
-	if d.opts.SkipValidation || xdstype.Name(f.Resource.TypeURL) == xdstype.Name(xdstype.DeltaResource) {
+	if d.opts.SkipValidation {
 		return nil
 	}
-	msg, err := unpack(&anypb.Any{TypeUrl: f.Resource.TypeURL, Value: f.Resource.Value}, d.opts.Resolver)
-	if err != nil {
-		return &Error{Path: fmt.Sprintf("resources[%d]", f.Index), Msg: err.Error()}
+	a, path := f.Resource, fmt.Sprintf("resources[%d]", f.Index)
+	if xdstype.Name(a.TypeURL) == xdstype.Name(xdstype.DeltaResource) {
+		r, err := xdstype.ParseResource(a.Value)
+		if err != nil || !r.HasAny {
+			return nil // who takes it tells
+		}
+		a, path = r.Any, path+".resource"
 	}
-	return Validate(msg, d.opts.Resolver, fmt.Sprintf("resources[%d]", f.Index))
+	msg, err := unpack(&anypb.Any{TypeUrl: a.TypeURL, Value: a.Value}, d.opts.Resolver)
+	if err != nil {
+		return &Error{Path: path, Msg: err.Error()}
+	}
+	return Validate(msg, d.opts.Resolver, path)
 }
 
 // text reads a tree.
@@ -235,7 +243,16 @@ func (d *Discovery) another(e *encoder, n yamlpos.Node) error {
 		return nil // which is told anyway
 	}
 	got, want := xdstype.Name(string(e.tree.Text(url))), xdstype.Name(d.Want)
-	if got == want || got == xdstype.Name(xdstype.DeltaResource) {
+	if got == xdstype.Name(xdstype.DeltaResource) {
+		if n, ok = e.tree.Child(n, "resource"); !ok || e.tree.Kind(n) != yamlpos.Map {
+			return nil
+		}
+		if url, ok = e.tree.Child(n, "@type"); !ok || e.tree.Kind(url) != yamlpos.String {
+			return nil
+		}
+		got = xdstype.Name(string(e.tree.Text(url)))
+	}
+	if got == want {
 		return nil
 	}
 	e.fail(url, Error{Kind: Invalid, Msg: "Unable to unpack as " + want + ": " + shorten(got) + " is another message"})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,6 +64,35 @@ func TestDiscoveryIsADiscoveryResponse(t *testing.T) {
 		}
 		if diff := cmp.Diff(want.Resources, got); diff != "" || version != want.Version {
 			t.Errorf("%s: version %q, want %q\n%s", name, version, want.Version, diff)
+		}
+	}
+}
+
+// A resource may stand in a Resource, which gives it a name and a time to live.
+func TestDiscoveryWrapped(t *testing.T) {
+	wrap := func(rest string) string {
+		return `{"resources": [{"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", ` + rest + `}]}`
+	}
+	for name, ext := range map[string]string{"json": "a.json", "yaml": "a.yaml"} {
+		d := config.NewDiscovery(config.Options{})
+		d.Want = clusterURL
+		list, _, err := read(d, ext, wrap(`"name": "n", "version": "7", "ttl": "1.5s", "aliases": ["m"], "resource": {"@type": "`+clusterURL+`", "name": "one"}`), nobody)
+		if err != nil || len(list) != 1 || list[0].Err != nil || list[0].Resource.TypeURL != xdstype.DeltaResource {
+			t.Fatalf("%s: %+v %v", name, list, err)
+		}
+		r, err := xdstype.ParseResource(list[0].Resource.Value)
+		if err != nil || r.Name != "n" || r.Version != "7" || r.TTL != 1500*time.Millisecond || r.Any.TypeURL != clusterURL || !strings.Contains(string(r.Any.Value), "one") {
+			t.Errorf("%s: %+v %v", name, r, err)
+		}
+		for rest, want := range map[string]string{
+			`"nam": "n"`: "no such field: 'nam'",
+			`"resource": {"@type": "` + clusterURL + `", "name": ""}`:                   "resources[0].resource.name",
+			`"resource": {"@type": "type.googleapis.com/google.protobuf.Empty"}`:        "Unable to unpack as envoy.config.cluster.v3.Cluster",
+			`"ttl": "soon", "resource": {"@type": "` + clusterURL + `", "name": "one"}`: "resources[0].ttl",
+		} {
+			if list, _, err := read(d, ext, wrap(rest), nobody); err != nil || len(list) != 1 || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), want) {
+				t.Errorf("%s: %s: %+v %v, want %s", name, rest, list, err, want)
+			}
 		}
 	}
 }

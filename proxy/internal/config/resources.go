@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // LoadDiscoveryResponse reads a file of resources, as path_config_source names it: a DiscoveryResponse in YAML, JSON or
@@ -80,6 +81,23 @@ func (s *schema) discoveryResponse() *message {
 		&field{name: "nonce", kind: protoreflect.StringKind}, 5,
 		&field{name: "control_plane", kind: protoreflect.MessageKind, message: plane}, 6,
 		&field{name: "resource_errors", kind: protoreflect.MessageKind, list: true, skip: true}, 7,
+	)
+}
+
+// discoveryResource describes envoy.service.discovery.v3.Resource by hand, for the same reason.
+func (s *schema) discoveryResource() *message {
+	name := byHand("envoy.service.discovery.v3.ResourceName", &field{name: "name", kind: protoreflect.StringKind}, 1,
+		&field{name: "dynamic_parameter_constraints", kind: protoreflect.MessageKind, skip: true}, 2)
+	cache := byHand("envoy.service.discovery.v3.Resource.CacheControl", &field{name: "do_not_cache", kind: protoreflect.BoolKind}, 1)
+	return byHand("envoy.service.discovery.v3.Resource",
+		&field{name: "version", kind: protoreflect.StringKind}, 1,
+		&field{name: "resource", kind: protoreflect.MessageKind, message: s.message((*anypb.Any)(nil).ProtoReflect().Descriptor())}, 2,
+		&field{name: "name", kind: protoreflect.StringKind}, 3,
+		&field{name: "aliases", kind: protoreflect.StringKind, list: true}, 4,
+		&field{name: "ttl", kind: protoreflect.MessageKind, message: s.message((*durationpb.Duration)(nil).ProtoReflect().Descriptor())}, 6,
+		&field{name: "cache_control", kind: protoreflect.MessageKind, message: cache}, 7,
+		&field{name: "resource_name", kind: protoreflect.MessageKind, message: name}, 8,
+		&field{name: "metadata", kind: protoreflect.MessageKind, skip: true}, 9,
 	)
 }
 
