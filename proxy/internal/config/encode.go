@@ -181,6 +181,10 @@ func (e *encoder) fields(n yamlpos.Node, m *message, inAny bool) {
 		}
 		e.field(c, f)
 	}
+	if m.regex && e.opts.MaxRegexSize != nil {
+		e.path[top] = frame{name: "regex", index: -1}
+		e.regex(n)
+	}
 	e.path, e.around = e.path[:top], e.around[:len(e.around)-1]
 }
 

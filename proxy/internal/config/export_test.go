@@ -8,3 +8,6 @@ var OldNames = oldNames
 
 // Replacements are what is said of deprecated fields.
 var Replacements = replacements
+
+// RegexSize is regexSize.
+var RegexSize = regexSize

@@ -44,6 +44,9 @@ type Options struct {
 	Env func(name string) (value string, ok bool)
 	// Data is what the file holds, if it has been read already; nil means that it is read.
 	Data []byte
+	// MaxRegexSize is how many instructions of RE2 a regular expression may need (the runtime key re2.max_program_size.error_level). It is
+	// asked for each one in a text form; nil: they are not bounded.
+	MaxRegexSize func() uint64
 	// MaxErrors bounds how many errors are reported; 0 means DefaultMaxErrors.
 	MaxErrors int
 }

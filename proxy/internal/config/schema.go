@@ -28,6 +28,7 @@ type message struct {
 	desc    protoreflect.MessageDescriptor
 	name    string
 	special special
+	regex   bool              // it is a RegexMatcher
 	fields  map[string]*field // by proto name and by JSON name
 	names   []string          // of the fields, sorted; built when one is wanted
 	goNames map[string]*field // by the name that generated validators use; built when the first one fails
@@ -102,6 +103,7 @@ func (s *schema) message(d protoreflect.MessageDescriptor) *message {
 	}
 	fds := d.Fields()
 	m := &message{desc: d, name: string(d.FullName()), special: specialOf(d), fields: make(map[string]*field, 2*fds.Len())}
+	m.regex = m.name == "envoy.type.matcher.v3.RegexMatcher" || m.name == "xds.type.matcher.v3.RegexMatcher"
 	s.messages[d.FullName()] = m
 	arena := make([]field, fds.Len())
 	for i := range fds.Len() {

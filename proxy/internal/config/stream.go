@@ -58,6 +58,9 @@ func Open(path string, opts Options) (*Stream, error) {
 	return s, nil
 }
 
+// LimitRegexes bounds the regular expressions of what is read from now on, see Options.MaxRegexSize.
+func (s *Stream) LimitRegexes(most func() uint64) { s.l.opts.MaxRegexSize = most }
+
 // Positions returns the places of the fields.
 func (s *Stream) Positions() *Positions { return s.l.pos }
 

@@ -97,7 +97,7 @@ var commonGaps = []*gap.Table{
 	gap.Of("envoy.extensions.matching.input_matchers.ip.v3.Ip", "~stat_prefix (there is nothing to count)"),
 	gap.Of("envoy.config.core.v3.Metadata", "~typed_filter_metadata (nothing asks for it)"),
 	gap.Of("envoy.config.core.v3.RuntimeDouble", "~runtime_key (its default_value holds)"),
-	gap.Of("envoy.type.matcher.v3.RegexMatcher", "~google_re2 (the program's size is bounded in the same way)"),
+	gap.Of("envoy.type.matcher.v3.RegexMatcher", "~google_re2 (there is no other engine)"),
 }
 
 var routerGaps = gap.Of(routerMessage, routerRefused...)

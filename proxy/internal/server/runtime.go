@@ -7,6 +7,7 @@ import (
 
 	"github.com/dragoman-proxy/dragoman/internal/guard"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/cluster"
+	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/runtime"
 	"github.com/dragoman-proxy/dragoman/proxy/internal/spill"
 )
@@ -21,10 +22,16 @@ func (s *Server) buildRuntime() error {
 	if s.runtime, err = runtime.New(s.boot.GetLayeredRuntime(), s.node().GetCluster(), s.store); err != nil {
 		return s.located("layered_runtime", err)
 	}
+	s.cfg.Boot.LimitRegexes(s.maxRegexSize)
 	s.runtime.OnChange = s.runtimeChanged
 	s.runtimeChanged(s.runtime.Snapshot())
 	s.spill = spill.New(spill.Config{Total: int64(s.runtime.Uint(maxSpillKey, spill.DefaultTotal)), Inline: s.cfg.Inline})
 	return nil
+}
+
+// maxRegexSize is how large the program of a regular expression may be. owner: main loop, after buildRuntime.
+func (s *Server) maxRegexSize() uint64 {
+	return s.runtime.Uint("re2.max_program_size.error_level", config.DefaultMaxRegexSize)
 }
 
 // maxSpillKey is the runtime key of how many bytes of request bodies may be in files together. It is read at the start.
