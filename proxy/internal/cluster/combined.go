@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dragoman-proxy/dragoman/proxy/internal/config"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -32,12 +33,6 @@ func combined(cfg *clusterv3.Cluster, d *Deps) error {
 		cfg.GetProtocolSelection() == clusterv3.Cluster_USE_CONFIGURED_PROTOCOL { //nolint:staticcheck // the same
 		refuse("http2_protocol_options", "cluster: Both HTTP1 and HTTP2 options may only be configured with non-default 'protocol_selection' values")
 	}
-	for i, t := range cfg.GetCircuitBreakers().GetPerHostThresholds() {
-		if t.GetMaxPendingRequests() != nil || t.GetMaxRequests() != nil || t.GetMaxRetries() != nil || t.GetRetryBudget() != nil || t.GetMaxConnectionPools() != nil {
-			errs.Collect("", &config.Error{Path: fmt.Sprintf("circuit_breakers.per_host_thresholds[%d]", i), Kind: config.Invalid,
-				Msg: "Unsupported field in per_host_thresholds", Allowed: "max_connections"})
-		}
-	}
 	if d.LocalCluster != "" && cfg.GetName() == d.LocalCluster {
 		for i, l := range cfg.GetLoadAssignment().GetEndpoints() {
 			if l.GetPriority() != 0 {
@@ -53,7 +48,5 @@ func legacyTypeName(cfg *clusterv3.Cluster) string {
 	if _, ok := cfg.GetClusterDiscoveryType().(*clusterv3.Cluster_ClusterType); ok {
 		return ""
 	}
-	return map[clusterv3.Cluster_DiscoveryType]string{clusterv3.Cluster_STATIC: "envoy.cluster.static", clusterv3.Cluster_STRICT_DNS: "envoy.cluster.strict_dns",
-		clusterv3.Cluster_LOGICAL_DNS: "envoy.cluster.logical_dns", clusterv3.Cluster_EDS: "envoy.cluster.eds",
-		clusterv3.Cluster_ORIGINAL_DST: "envoy.cluster.original_dst"}[cfg.GetType()]
+	return "envoy.cluster." + strings.ToLower(cfg.GetType().String())
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,13 +18,15 @@ import (
 // buildLimits reads the thresholds of both priorities. The first entry of a priority counts.
 func buildLimits(cb *clusterv3.CircuitBreakers) (l [pool.NumPriorities]pool.Limits, err error) {
 	var errs config.Errors
+	for i, t := range cb.GetPerHostThresholds() {
+		errs.Collect(fmt.Sprintf("per_host_thresholds[%d]", i), onlyConnections(t))
+	}
 	for p := range l {
 		l[p] = pool.DefaultLimits
 		if i := threshold(cb.GetThresholds(), p); i >= 0 {
 			errs.Collect(fmt.Sprintf("thresholds[%d]", i), buildThreshold(cb.GetThresholds()[i], &l[p]))
 		}
 		if i := threshold(cb.GetPerHostThresholds(), p); i >= 0 {
-			errs.Collect(fmt.Sprintf("per_host_thresholds[%d]", i), onlyConnections(cb.GetPerHostThresholds()[i]))
 			l[p].PerHostConnections = number(cb.GetPerHostThresholds()[i].GetMaxConnections(), pool.Unlimited)
 		}
 	}
@@ -37,7 +38,7 @@ func onlyConnections(t *clusterv3.CircuitBreakers_Thresholds) error {
 	if t.GetMaxPendingRequests() == nil && t.GetMaxRequests() == nil && t.GetMaxRetries() == nil && t.GetMaxConnectionPools() == nil && t.GetRetryBudget() == nil {
 		return nil
 	}
-	return errors.New("Unsupported field in per_host_thresholds") //nolint:staticcheck // Envoy's text
+	return &config.Error{Kind: config.Invalid, Msg: "Unsupported field in per_host_thresholds", Allowed: "max_connections"}
 }
 
 // threshold returns which entry counts for a priority, -1 if there is none.

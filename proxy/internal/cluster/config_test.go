@@ -71,6 +71,8 @@ func TestConfigErrors(t *testing.T) {
 		{`health_checks: [{HC, http_health_check: {path: /, send: {text: "61"}}}]`, "health_checks[0].http_health_check.send: HTTP health check cannot specify a request payload with method 'GET'. " +
 			"Only methods that support a request body (POST, PUT, PATCH, OPTIONS) can be used with payload."},
 		{httpOptions + "auto_config: {}}}", "typed_extension_protocol_options: ALPN configured for cluster a which has a non-ALPN transport socket"},
+		{"circuit_breakers: {per_host_thresholds: [{max_connections: 1}, {max_requests: 1}]}",
+			"circuit_breakers.per_host_thresholds[1]: Unsupported field in per_host_thresholds; allowed: max_connections"}, // told once
 		// Ours.
 		{"outlier_detection: {}", "outlier_detection: not supported yet"},
 		{"health_checks: [{HC, tcp_health_check: {}}, {HC, tcp_health_check: {}}]", "health_checks[1]: not supported yet"},

@@ -61,28 +61,12 @@ func (p *Positions) Error(path string, x Error) *Error {
 // Attach gives the errors of a later check their places: the paths in err are relative to prefix. An error that is none
 // of this package's gets the place of prefix itself.
 func (p *Positions) Attach(prefix string, err error) error {
-	var one *Error
-	var many *Errors
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &many):
-		out := &Errors{More: many.More}
-		for _, x := range many.List {
-			out.List = append(out.List, p.Error(below(prefix, x.Path), *x))
-		}
-		return out
-	case errors.As(err, &one):
-		return p.Error(below(prefix, one.Path), *one)
-	}
-	return p.Error(prefix, Error{Msg: err.Error()})
+	return placed(err, func(x *Error) *Error { return p.Error(below(prefix, x.Path), *x) })
 }
 
 // AttachIn is Attach for a part of a file, to errors that have no place yet. If the places are not known any more, the file is.
 func (p *Positions) AttachIn(file, prefix string, err error) error {
-	var one *Error
-	var many *Errors
-	place := func(x *Error) *Error {
+	return placed(err, func(x *Error) *Error {
 		if x.File != "" {
 			return x
 		}
@@ -91,7 +75,13 @@ func (p *Positions) AttachIn(file, prefix string, err error) error {
 			at.File = file
 		}
 		return at
-	}
+	})
+}
+
+// placed puts each error that err holds through place; one that is none of this package's becomes one.
+func placed(err error, place func(*Error) *Error) error {
+	var one *Error
+	var many *Errors
 	switch {
 	case err == nil:
 		return nil
